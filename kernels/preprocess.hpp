@@ -13,14 +13,11 @@
 #include <cstddef>
 #include <memory>
 
+#include "kernels/dtype.hpp"
 #include "kernels/image.hpp"
 #include "kernels/isa.hpp"
 
 namespace compass_edge {
-
-enum class Dtype : std::uint8_t { f32, f16, bf16 };
-
-constexpr std::size_t bytes(Dtype dtype) { return dtype == Dtype::f32 ? 4 : 2; }
 
 // Defaults are Qwen3-VL's. min_pixels and max_pixels bound the resized area, as `size.shortest_edge` and
 // `size.longest_edge` of preprocessor_config.json do.
@@ -62,8 +59,9 @@ class Preprocessor {
     // Throws when the picture cannot be resized by the model's rule (an aspect ratio beyond 200).
     PatchGrid grid(int width, int height) const;
 
-    // image [host, u8] [planes]            read only
+    // image [host, u8] [planes]                           read only, exactly plane_extent bytes a row
     // out   [host, dtype] [grid.rows(), spec.columns()]   caller's buffer of at least that many bytes
+    // Throws std::invalid_argument, before it writes, for a missing plane, a stride or a buffer that is too small.
     void run(const ImageView& image, void* out, std::size_t out_bytes);
 
   private:
