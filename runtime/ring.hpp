@@ -65,6 +65,7 @@ class WriteSlot {
 
     std::uint8_t* data() const;
     std::size_t bytes() const;
+    bool published() const;
 
   private:
     friend class Writer;
@@ -85,7 +86,7 @@ class Writer {
 
     // Never blocks, no allocation. Empty only when `in_flight` slots are held already.
     WriteSlot acquire();
-    // The geometry's planes must lie inside the slot. Returns the frame's sequence number.
+    // Once a slot; the geometry's planes must lie inside it. Returns the frame's sequence number.
     std::uint64_t publish(WriteSlot& slot, const Geometry& geometry, const Stamp& stamp);
     // Copies the picture into a slot and publishes it. Throws Error (usage) when it does not fit.
     std::uint64_t push(const ImageView& image, const Stamp& stamp);

@@ -31,6 +31,10 @@ void WriteSlot::reset() noexcept {
 
 std::uint8_t* WriteSlot::data() const { return ring_->payload(slot_); }
 
+bool WriteSlot::published() const {
+    return SlotWord::state(ring_->slot(slot_).word.load(std::memory_order_relaxed)) == SlotWord::ready;
+}
+
 std::size_t WriteSlot::bytes() const { return ring_->header().payload_stride; }
 
 Writer& Writer::operator=(Writer&& other) noexcept {
@@ -85,6 +89,10 @@ WriteSlot Writer::acquire() {
 }
 
 std::uint64_t Writer::publish(WriteSlot& write, const Geometry& geometry, const Stamp& stamp) {
+    // Readers may hold a published slot: its word is not the writer's to replace.
+    if (write.ring_ != ring_ || write.published()) {
+        throw Error(Fault::usage, "A slot is published once, by the writer it came from. Acquire another one.");
+    }
     FrameRing::Header& h = ring_->header();
     FrameRing::Slot& slot = ring_->slot(write.slot_);
     const std::uint64_t seq = h.written.load(std::memory_order_relaxed);

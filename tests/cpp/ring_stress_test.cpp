@@ -77,7 +77,7 @@ TEST(readers_never_see_a_torn_frame) {
                 tally.torn += info.stamp.captured_ns != static_cast<std::int64_t>(info.seq);
                 tally.backwards += info.seq < last;
                 last = info.seq;
-                if (++tally.checked % 16 == 0) std::this_thread::yield();  // two cores: let the writer in
+                if (++tally.checked % 256 == 0) std::this_thread::yield();  // two cores: let the writer in
                 if (kind == 3 && tally.checked % 64 == 0) slow = std::move(found.frame);
             }
         });

@@ -181,6 +181,7 @@ TEST(write_slots_are_bounded_abandoned_and_kept_after_publishing) {
     CHECK(reader.latest().miss == Miss::empty);
     std::memset(kept.data(), 77, kept.bytes());
     writer.publish(kept, geometry, {.pts = 5});
+    CHECK_THROWS(writer.publish(kept, geometry, {}), "published once");
     push(writer, 30, 1);  // a published slot that the writer still holds is not reused
     CHECK_EQ(static_cast<int>(reader.get(0).frame.view().data[0][0]), 77);
     kept.reset();

@@ -1,0 +1,250 @@
+#include "runtime/decoder.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/av.hpp"
+#include "runtime/converter.hpp"
+#include "runtime/error.hpp"
+
+extern "C" {
+#include <libavutil/imgutils.h>
+}
+
+namespace compass_edge {
+
+namespace {
+
+// A picture of more pixels is refused before anything is allocated for it: 8 times 4K.
+constexpr std::int64_t max_pixels = std::int64_t{1} << 26;
+
+// A ring slot in FFmpeg's hands. claimed: FFmpeg's threads take and return slots concurrently.
+struct LentSlot {
+    WriteSlot slot;
+    std::atomic<bool> claimed{false};
+};
+
+}  // namespace
+
+struct Decoder::Codec {
+    av::CodecContext context;
+    Writer* writer = nullptr;
+    std::vector<LentSlot> lent;
+    Converter converter;
+
+    int get_buffer(AVCodecContext* codec, AVFrame* frame, int flags);
+    LentSlot* lend();
+    LentSlot* slot_of(const AVFrame& frame);
+};
+
+namespace {
+
+void return_slot(void* opaque, std::uint8_t*) {
+    auto* lent = static_cast<LentSlot*>(opaque);
+    lent->slot.reset();
+    lent->claimed.store(false, std::memory_order_release);  // pairs with the exchange in lend()
+}
+
+}  // namespace
+
+LentSlot* Decoder::Codec::lend() {
+    for (LentSlot& entry : lent) {
+        // Acquire pairs with the release in return_slot: the old handle is gone.
+        if (entry.claimed.exchange(true, std::memory_order_acquire)) continue;
+        entry.slot = writer->acquire();
+        if (entry.slot) return &entry;
+        entry.claimed.store(false, std::memory_order_release);
+        return nullptr;
+    }
+    return nullptr;
+}
+
+LentSlot* Decoder::Codec::slot_of(const AVFrame& frame) {
+    if (frame.buf[0] == nullptr) return nullptr;
+    for (LentSlot& entry : lent) {
+        if (entry.slot && frame.buf[0]->data == entry.slot.data()) return &entry;
+    }
+    return nullptr;
+}
+
+// FFmpeg asks for memory to decode one picture into. Falls back to FFmpeg's own pool whenever the slot will not do.
+int Decoder::Codec::get_buffer(AVCodecContext* codec, AVFrame* frame, int flags) {
+    const auto format = static_cast<AVPixelFormat>(frame->format);
+    if (!ring_format(format)) return avcodec_default_get_buffer2(codec, frame, flags);
+    // The codec writes whole macroblocks and, with SIMD, past row ends: its own rule says how much room it needs.
+    int width = frame->width;
+    int height = frame->height;
+    int alignment[AV_NUM_DATA_POINTERS] = {};
+    avcodec_align_dimensions2(codec, &width, &height, alignment);
+    int strides[4] = {};
+    std::ptrdiff_t plane_strides[4] = {};
+    std::size_t plane_bytes[4] = {};
+    if (av_image_fill_linesizes(strides, format, static_cast<int>(round_up(static_cast<std::size_t>(width), 128))) < 0) {
+        return avcodec_default_get_buffer2(codec, frame, flags);
+    }
+    for (int plane = 0; plane < 4; ++plane) {
+        plane_strides[plane] = strides[plane] =
+            static_cast<int>(round_up(static_cast<std::size_t>(strides[plane]), row_alignment));
+    }
+    if (av_image_fill_plane_sizes(plane_bytes, format, height, plane_strides) < 0) {
+        return avcodec_default_get_buffer2(codec, frame, flags);
+    }
+    constexpr std::size_t slack = 128;  // some codecs' SIMD reads and writes a little beyond the last row
+    std::size_t total = slack;
+    for (const std::size_t bytes : plane_bytes) total += round_up(bytes, row_alignment);
+    if (total > writer->frame_bytes()) return avcodec_default_get_buffer2(codec, frame, flags);
+    LentSlot* entry = lend();
+    if (entry == nullptr) return avcodec_default_get_buffer2(codec, frame, flags);
+    std::uint8_t* base = entry->slot.data();
+    // Read-only to FFmpeg means: some codecs draw the next picture over the last one when they think that nobody else
+    // looks at it; this makes them take a new slot instead.
+    frame->buf[0] = av_buffer_create(base, entry->slot.bytes(), return_slot, entry, AV_BUFFER_FLAG_READONLY);
+    if (frame->buf[0] == nullptr) {
+        return_slot(entry, base);
+        return AVERROR(ENOMEM);
+    }
+    for (int plane = 0; plane < 4 && plane_bytes[plane] > 0; ++plane) {
+        frame->data[plane] = base;
+        frame->linesize[plane] = strides[plane];
+        base += round_up(plane_bytes[plane], row_alignment);
+    }
+    frame->extended_data = frame->data;
+    return 0;
+}
+
+Picture::Picture() : frame_(av_frame_alloc()) {}
+Picture::~Picture() = default;
+Picture::Picture(Picture&&) noexcept = default;
+Picture& Picture::operator=(Picture&&) noexcept = default;
+void Picture::Release::operator()(AVFrame* frame) const { av_frame_free(&frame); }
+bool Picture::empty() const { return frame_->buf[0] == nullptr; }
+void Picture::clear() { av_frame_unref(frame_.get()); }
+
+Decoder::Decoder(const Source& source, Writer& writer, const DecoderOptions& options, DecoderStats& stats)
+    : codec_(std::make_unique<Codec>()),
+      writer_(writer),
+      stats_(stats),
+      blank_{.time_base_num = source.info().time_base_num,
+             .time_base_den = source.info().time_base_den,
+             .source = options.source_id},
+      quarter_turns_(source.info().rotation / 90) {
+    const AVCodecParameters& parameters = source.parameters();
+    const AVCodec* codec = avcodec_find_decoder(parameters.codec_id);
+    if (codec == nullptr) {
+        throw Error(Fault::environment, "FFmpeg here has no decoder for " + source.info().codec + " (" +
+                                            source.options().url + "). Re-encode the video as h264.");
+    }
+    codec_->writer = &writer;
+    codec_->context.reset(avcodec_alloc_context3(codec));
+    AVCodecContext& context = *codec_->context;
+    if (avcodec_parameters_to_context(&context, &parameters) < 0) {
+        throw Error(Fault::usage, "The stream parameters of '" + source.options().url + "' cannot be used.");
+    }
+    context.opaque = codec_.get();
+    context.pkt_timebase = {blank_.time_base_num, blank_.time_base_den};
+    context.thread_count = options.threads;
+    context.max_pixels = max_pixels;
+    context.flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;  // a damaged picture comes out, flagged, instead of vanishing
+    if ((codec->capabilities & AV_CODEC_CAP_DR1) != 0 && quarter_turns_ == 0) {
+        codec_->lent = std::vector<LentSlot>(static_cast<std::size_t>(std::max(options.direct_slots, 0)));
+        context.get_buffer2 = [](AVCodecContext* c, AVFrame* frame, int flags) {
+            return static_cast<Codec*>(c->opaque)->get_buffer(c, frame, flags);
+        };
+    }
+    const int code = avcodec_open2(&context, codec, nullptr);
+    if (code < 0) {
+        throw Error(Fault::usage, "The " + source.info().codec + " stream of '" + source.options().url +
+                                      "' cannot be decoded: " + av::message(code) + ".");
+    }
+}
+
+// The codec first: it returns its slots to codec_->lent.
+Decoder::~Decoder() { codec_->context.reset(); }
+
+void Decoder::note_damage() {
+    ++stats_.damaged_packets;
+    damaged_ = true;
+}
+
+bool Decoder::send(const AVPacket& packet, std::int64_t captured_ns) {
+    ++stats_.packets;
+    const std::int64_t pts = packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
+    taken_[next_taken_] = {pts, captured_ns};
+    next_taken_ = (next_taken_ + 1) % taken_.size();
+    const int code = avcodec_send_packet(codec_->context.get(), &packet);
+    if (code < 0 || (packet.flags & AV_PKT_FLAG_CORRUPT) != 0) note_damage();
+    return code >= 0;
+}
+
+void Decoder::finish() { avcodec_send_packet(codec_->context.get(), nullptr); }
+
+bool Decoder::receive(Picture& picture) {
+    AVFrame& frame = *picture.frame_;
+    for (;;) {
+        const int code = avcodec_receive_frame(codec_->context.get(), &frame);
+        if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) return false;
+        if (code < 0) {
+            note_damage();
+            continue;
+        }
+        break;
+    }
+    const bool broken = (frame.flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame.decode_error_flags != 0;
+    if (broken) {
+        note_damage();
+    } else if (av::is_key(frame)) {
+        damaged_ = false;
+    }
+    Stamp& stamp = picture.stamp_;
+    stamp = blank_;
+    stamp.pts = frame.best_effort_timestamp != AV_NOPTS_VALUE ? frame.best_effort_timestamp : no_pts;
+    stamp.flags = damaged_ ? std::uint32_t{frame_damaged} : 0u;
+    const auto newest = (next_taken_ + taken_.size() - 1) % taken_.size();
+    stamp.captured_ns = taken_[newest].captured_ns;
+    for (const Taken& taken : taken_) {
+        if (taken.captured_ns != 0 && taken.pts == stamp.pts) stamp.captured_ns = taken.captured_ns;
+    }
+    return true;
+}
+
+bool Decoder::publish(Picture& picture) {
+    AVFrame& frame = *picture.frame_;
+    Layout layout = upright_layout(frame, quarter_turns_);
+    LentSlot* lent = codec_->slot_of(frame);
+    if (lent != nullptr && !lent->slot.published()) {  // a codec may show the same picture twice: the second is a copy
+        const std::uint8_t* base = lent->slot.data();
+        for (int plane = 0; plane < plane_count(layout.geometry.format); ++plane) {
+            layout.geometry.offset[plane] = static_cast<std::uint32_t>(frame.data[plane] - base);
+            layout.geometry.stride[plane] = frame.linesize[plane];
+        }
+        writer_.publish(lent->slot, layout.geometry, picture.stamp_);
+        ++stats_.direct;
+    } else {
+        WriteSlot slot = layout.bytes <= writer_.frame_bytes() ? writer_.acquire() : WriteSlot{};
+        if (!slot) {
+            ++stats_.oversize;
+            writer_.mark_gap();
+            picture.clear();
+            return false;
+        }
+        codec_->converter.convert(frame, quarter_turns_, layout, slot.data());
+        writer_.publish(slot, layout.geometry, picture.stamp_);
+        const bool same = quarter_turns_ == 0 && ring_format(frame.format) == layout.geometry.format;
+        ++(same ? stats_.copied : stats_.converted);
+    }
+    ++stats_.frames;
+    if ((picture.stamp_.flags & frame_damaged) != 0) ++stats_.damaged_frames;
+    picture.clear();
+    return true;
+}
+
+void Decoder::flush() {
+    avcodec_flush_buffers(codec_->context.get());
+    taken_.fill({});
+    damaged_ = false;
+}
+
+}  // namespace compass_edge
