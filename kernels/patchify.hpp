@@ -43,6 +43,7 @@ struct PatchBand {
     std::ptrdiff_t plane_stride;   // 0 when the three channels are one
     int patch, merge, temporal;
     int patches;
+    bool stream;   // write past the caches; out must then be aligned to 64 bytes. Only patches of 16 do.
 };
 
 using PatchifyBand = void (*)(const PatchBand& band, const Normaliser& normaliser, void* out);

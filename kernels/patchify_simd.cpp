@@ -40,16 +40,22 @@ struct ToBf16 {
 };
 
 // count pixels in a row to `temporal` places, `apart` elements from one another.
-template <class To, class Normalise>
+template <class To, bool Stream, class Normalise>
 inline void write(const std::uint8_t* pixels, int count, const Normalise& normalise, typename To::Element* out,
                   int temporal, std::ptrdiff_t apart) {
     for (int x = 0; x < count; x += kFloats) {
         const auto value = To::convert(normalise(load_floats(pixels + x)));
-        for (int t = 0; t < temporal; ++t) store(out + t * apart + x, value);
+        for (int t = 0; t < temporal; ++t) {
+            if constexpr (Stream) {
+                stream(out + t * apart + x, value);
+            } else {
+                store(out + t * apart + x, value);
+            }
+        }
     }
 }
 
-template <class To, NormaliseForm Form>
+template <class To, NormaliseForm Form, bool Stream>
 inline void patch16(const PatchBand& band, const std::uint8_t* pixels, const Normaliser& n,
                     typename To::Element* out) {
     for (int c = 0; c < 3; ++c) {
@@ -59,9 +65,9 @@ inline void patch16(const PatchBand& band, const std::uint8_t* pixels, const Nor
         for (int y = 0; y < 16; ++y, row += band.row_stride, to += 16) {
             // The usual two temporal slots, known to the compiler.
             if (band.temporal == 2) {
-                write<To>(row, 16, normalise, to, 2, 256);
+                write<To, Stream>(row, 16, normalise, to, 2, 256);
             } else {
-                write<To>(row, 16, normalise, to, band.temporal, 256);
+                write<To, Stream>(row, 16, normalise, to, band.temporal, 256);
             }
         }
     }
@@ -81,7 +87,7 @@ inline void patch_any(const PatchBand& band, const std::uint8_t* pixels, const N
                         static_cast<std::size_t>(band.patch));
         }
         auto* to = out + static_cast<std::ptrdiff_t>(c) * band.temporal * area;
-        write<To>(staged, whole, normalise, to, band.temporal, area);
+        write<To, false>(staged, whole, normalise, to, band.temporal, area);
         if (whole == area) continue;
         typename To::Element rest[kFloats];
         store(rest, To::convert(normalise(load_floats(staged + whole))));
@@ -99,12 +105,15 @@ void patchify(const PatchBand& band, const Normaliser& n, void* out) {
         const std::ptrdiff_t place = patch / band.merge * band.merge * band.merge + patch % band.merge;
         auto* to = static_cast<typename To::Element*>(out) + place * columns;
         const std::uint8_t* pixels = band.pixels + static_cast<std::ptrdiff_t>(patch) * band.patch;
-        if constexpr (Sixteen) {
-            patch16<To, Form>(band, pixels, n, to);
-        } else {
+        if constexpr (!Sixteen) {
             patch_any<To, Form>(band, pixels, n, to);
+        } else if (band.stream) {
+            patch16<To, Form, true>(band, pixels, n, to);
+        } else {
+            patch16<To, Form, false>(band, pixels, n, to);
         }
     }
+    if (Sixteen && band.stream) flush_stream();
 }
 
 template <class To>

@@ -13,6 +13,11 @@
 namespace compass_edge {
 namespace {
 
+// From this many bytes on, the output is written past the caches. Measured with the output read afterwards: below, it is
+// still in a cache when the engine reads it; above, reading each line before it is overwritten costs more than that.
+constexpr std::size_t kStreamedBytes = 6u << 20;
+constexpr std::size_t kStreamAlignment = 64;
+
 // A plane's row with room for the kernels' whole vectors. An odd number of cache lines, so that the rows of a patch do
 // not all fall into the same set of the first-level cache.
 std::ptrdiff_t padded(int width) {
@@ -105,8 +110,11 @@ void Preprocessor::Plan::convert_row(const ImageView& image, const ColorCoeffici
 void Preprocessor::Plan::run(const ImageView& image, std::uint8_t* out) {
     const ColorCoefficients coefficients = color_coefficients(image.matrix, image.range);
     const std::ptrdiff_t plane_stride = planes == 1 ? 0 : out_stride;
-    const PatchBand patches{band, row_bytes, plane_stride, spec.patch, spec.merge, spec.temporal, grid.width};
     const auto patch_bytes = static_cast<std::ptrdiff_t>(spec.columns() * bytes(dtype));
+    const bool stream = reinterpret_cast<std::uintptr_t>(out) % kStreamAlignment == 0 &&
+                        static_cast<std::size_t>(grid.rows() * patch_bytes) >= kStreamedBytes;
+    const PatchBand patches{band,       row_bytes,     plane_stride, spec.patch,
+                            spec.merge, spec.temporal, grid.width,   stream};
     int converted = 0;   // picture rows that have entered the ring
     for (int grid_y = 0; grid_y < grid.height; ++grid_y) {
         for (int row = 0; row < spec.patch; ++row) {

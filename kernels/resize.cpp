@@ -63,10 +63,12 @@ void ResizeAxis::build_blocks() {
     const int blocks = (out_ + kBlock - 1) / kBlock;
     const int pairs = (taps_ + 1) / 2;
     const auto clamped = [&](int i) { return std::min(i, out_ - 1); };
+    int span = 0;
     for (int group = 0; group < blocks * kGroup; ++group) {
         const int first = start_[clamped(group * kGroup)];
         const int last = start_[clamped(group * kGroup + kGroup - 1)];
-        if (last - first + 2 > kWindow) {
+        span = std::max(span, last - first);
+        if (span + 2 > kWindow) {
             window_.clear();
             shuffle_.clear();
             return;
@@ -78,6 +80,7 @@ void ResizeAxis::build_blocks() {
             shuffle_.insert(shuffle_.end(), {at, 0x80, static_cast<std::uint8_t>(at + 1), 0x80});
         }
     }
+    pairs_a_window_ = std::min((kWindow - span) / 2, pairs);
     block_weights_.reserve(static_cast<std::size_t>(blocks) * pairs * kBlock * 2);
     for (int block = 0; block < blocks; ++block) {
         for (int pair = 0; pair < pairs; ++pair) {
@@ -102,6 +105,7 @@ AxisView ResizeAxis::view() const {
             weights_.data(),
             (out_ + kBlock - 1) / kBlock,
             (taps_ + 1) / 2,
+            pairs_a_window_,
             blocked ? window_.data() : nullptr,
             blocked ? shuffle_.data() : nullptr,
             blocked ? block_weights_.data() : nullptr};

@@ -27,8 +27,9 @@ struct AxisView {
     const std::int32_t* count;     // [out] inputs used
     const std::int16_t* weights;   // [out, taps], zero past count
     // The same for blocks of 16 outputs in four groups of four. A group reads one 16-byte window, which `shuffle` spreads
-    // to two neighbouring inputs an output; windows then move on by two. Null when four outputs span more than a window.
-    int blocks, pairs;
+    // to two neighbouring inputs an output; adding 2 to it reaches the next two, until the window is used up and is moved.
+    // Null when four outputs span more than a window.
+    int blocks, pairs, pairs_a_window;
     const std::int32_t* window;         // [blocks, 4]
     const std::uint8_t* shuffle;        // [blocks, 64]
     const std::int16_t* block_weights;  // [blocks, pairs, 16, 2]
@@ -47,7 +48,7 @@ class ResizeAxis {
   private:
     void build_blocks();
 
-    int in_ = 0, out_ = 0, taps_ = 0, precision_ = 0;
+    int in_ = 0, out_ = 0, taps_ = 0, precision_ = 0, pairs_a_window_ = 0;
     std::vector<std::int32_t> start_, count_, window_;
     std::vector<std::int16_t> weights_, block_weights_;
     std::vector<std::uint8_t> shuffle_;

@@ -6,24 +6,52 @@
 namespace compass_edge::COMPASS_EDGE_ISA {
 namespace {
 
-template <int Planes>
+using HorizontalBlocks = void (*)(const std::uint8_t*, std::ptrdiff_t, const AxisView&, std::uint8_t*, std::ptrdiff_t);
+
+// Pairs: how many pairs of inputs an output has when all of them lie in one window, or 0 for any number in any window.
+template <int Planes, int Pairs>
 void horizontal_blocks(const std::uint8_t* in, std::ptrdiff_t in_stride, const AxisView& axis, std::uint8_t* out,
                        std::ptrdiff_t out_stride) {
-    const std::int16_t* weights = axis.block_weights;
-    for (int block = 0; block < axis.blocks; ++block) {
-        const std::int32_t* window = axis.window + 4 * block;
-        const auto shuffle = load_shuffle(axis.shuffle + 64 * static_cast<std::ptrdiff_t>(block));
-        Block sums[Planes];
-        for (Block& sum : sums) sum = start_block(half_unit(axis.precision));
-        for (int pair = 0; pair < axis.pairs; ++pair, weights += 32) {
-            const auto pair_of_weights = load_weights(weights);
-            for (int plane = 0; plane < Planes; ++plane) {
-                accumulate(sums[plane], in + plane * in_stride + 2 * pair, window, shuffle, pair_of_weights);
+    const int all_pairs = Pairs > 0 ? Pairs : axis.pairs, pairs_a_window = Pairs > 0 ? Pairs : axis.pairs_a_window;
+    // A block is 16 outputs, however many vectors that takes.
+    for (int x = 0; x < 16 * axis.blocks; x += kFloats) {
+        const std::int32_t* window = axis.window + x / 4;
+        const std::int16_t* weights = axis.block_weights + 32 * static_cast<std::ptrdiff_t>(x / 16) * all_pairs + x % 16 * 2;
+        const U8 first_shuffle = load(axis.shuffle + 4 * static_cast<std::ptrdiff_t>(x));
+        auto sum0 = start_sum(half_unit(axis.precision)), sum1 = sum0, sum2 = sum0;
+        for (int pair = 0; pair < all_pairs; pair += pairs_a_window) {
+            const std::uint8_t* from = in + 2 * pair;
+            const int pairs = pair + pairs_a_window < all_pairs ? pairs_a_window : all_pairs - pair;
+            const U8 windows0 = load_windows(from, window);
+            const U8 windows1 = Planes > 1 ? load_windows(from + in_stride, window) : windows0;
+            const U8 windows2 = Planes > 1 ? load_windows(from + 2 * in_stride, window) : windows0;
+            U8 shuffle = first_shuffle;
+            for (int i = 0; i < pairs; ++i, weights += 32, shuffle = advance(shuffle)) {
+                const I16 two = load_weights(weights);
+                sum0 = accumulate(sum0, windows0, shuffle, two);
+                if constexpr (Planes > 1) {
+                    sum1 = accumulate(sum1, windows1, shuffle, two);
+                    sum2 = accumulate(sum2, windows2, shuffle, two);
+                }
             }
         }
-        for (int plane = 0; plane < Planes; ++plane) {
-            store_block(out + plane * out_stride + 16 * block, sums[plane], axis.precision);
+        store_pixels(out + x, sum0, axis.precision);
+        if constexpr (Planes > 1) {
+            store_pixels(out + out_stride + x, sum1, axis.precision);
+            store_pixels(out + 2 * out_stride + x, sum2, axis.precision);
         }
+    }
+}
+
+template <int Planes>
+HorizontalBlocks blocks_for(const AxisView& axis) {
+    if (axis.pairs > axis.pairs_a_window) return horizontal_blocks<Planes, 0>;
+    switch (axis.pairs) {
+        case 2: return horizontal_blocks<Planes, 2>;
+        case 3: return horizontal_blocks<Planes, 3>;
+        case 4: return horizontal_blocks<Planes, 4>;
+        case 5: return horizontal_blocks<Planes, 5>;
+        default: return horizontal_blocks<Planes, 0>;
     }
 }
 
@@ -42,10 +70,8 @@ void horizontal(const std::uint8_t* in, std::ptrdiff_t in_stride, int planes, co
                 std::ptrdiff_t out_stride) {
     if (axis.window == nullptr) {
         for (int plane = 0; plane < planes; ++plane) horizontal_wide(in + plane * in_stride, axis, out + plane * out_stride);
-    } else if (planes == 3) {
-        horizontal_blocks<3>(in, in_stride, axis, out, out_stride);
     } else {
-        horizontal_blocks<1>(in, in_stride, axis, out, out_stride);
+        (planes == 3 ? blocks_for<3>(axis) : blocks_for<1>(axis))(in, in_stride, axis, out, out_stride);
     }
 }
 

@@ -97,30 +97,21 @@ inline U8 narrow(const Sums& sums, int shift) {
                                _mm256_packs_epi32(sra(sums.part[2]), sra(sums.part[3])));
 }
 
-// 16 neighbouring outputs of the horizontal pass, in four groups of four that each read one 16-byte window.
-struct Block {
-    __m256i part[2];
-};
-inline Block start_block(std::int32_t v) { return {{_mm256_set1_epi32(v), _mm256_set1_epi32(v)}}; }
-inline Block load_shuffle(const std::uint8_t* p) { return {{load(p), load(p + 32)}}; }
-inline Block load_weights(const std::int16_t* p) {
-    const auto* v = reinterpret_cast<const __m256i*>(p);
-    return {{_mm256_loadu_si256(v), _mm256_loadu_si256(v + 1)}};
+// kFloats neighbouring outputs of the horizontal pass, in groups of four that each read one 16-byte window.
+inline __m256i load_windows(const std::uint8_t* src, const std::int32_t* window) {
+    return load_lanes(src + window[0], src + window[1]);
 }
-inline void accumulate(Block& sums, const std::uint8_t* src, const std::int32_t* window, const Block& shuffle,
-                       const Block& weights) {
-    for (int i = 0; i < 2; ++i) {
-        const __m256i bytes = load_lanes(src + window[2 * i], src + window[2 * i + 1]);
-        const __m256i pixels = _mm256_shuffle_epi8(bytes, shuffle.part[i]);
-        sums.part[i] = _mm256_add_epi32(sums.part[i], _mm256_madd_epi16(pixels, weights.part[i]));
-    }
+inline __m256i start_sum(std::int32_t v) { return _mm256_set1_epi32(v); }
+inline I16 load_weights(const std::int16_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+inline __m256i accumulate(__m256i sum, U8 windows, U8 shuffle, I16 weights) {
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_shuffle_epi8(windows, shuffle), weights));
 }
-inline void store_block(std::uint8_t* out, const Block& sums, int shift) {
-    const __m128i count = _mm_cvtsi32_si128(shift);
-    const __m256i words = _mm256_permute4x64_epi64(
-        _mm256_packs_epi32(_mm256_sra_epi32(sums.part[0], count), _mm256_sra_epi32(sums.part[1], count)), 0xd8);
-    const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
+// The shuffle of the next two inputs. The zero-writing 0x80 stays above 0x7f.
+inline U8 advance(U8 shuffle) { return _mm256_add_epi8(shuffle, _mm256_set1_epi8(2)); }
+inline void store_pixels(std::uint8_t* out, __m256i sum, int shift) {
+    const __m256i levels = _mm256_sra_epi32(sum, _mm_cvtsi32_si128(shift));
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(levels), _mm256_extracti128_si256(levels, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_packus_epi16(words, words));
 }
 
 // f32 lanes.
@@ -144,6 +135,10 @@ inline __m128i as_bf16(F32 v) {
 }
 inline void store(float* p, __m256 v) { _mm256_storeu_ps(p, v); }
 inline void store(std::uint16_t* p, __m128i v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v); }
+// Past the caches; p is aligned to the vector. Ordered with later stores only by flush_stream.
+inline void stream(float* p, __m256 v) { _mm256_stream_ps(p, v); }
+inline void stream(std::uint16_t* p, __m128i v) { _mm_stream_si128(reinterpret_cast<__m128i*>(p), v); }
+inline void flush_stream() { _mm_sfence(); }
 
 }  // namespace
 }  // namespace compass_edge::avx2

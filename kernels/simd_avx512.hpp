@@ -102,21 +102,19 @@ inline U8 narrow(const Sums& sums, int shift) {
                                _mm512_packs_epi32(sra(sums.part[2]), sra(sums.part[3])));
 }
 
-// 16 neighbouring outputs of the horizontal pass, in four groups of four that each read one 16-byte window.
-struct Block {
-    __m512i part;
-};
-inline Block start_block(std::int32_t v) { return {_mm512_set1_epi32(v)}; }
-inline Block load_shuffle(const std::uint8_t* p) { return {load(p)}; }
-inline Block load_weights(const std::int16_t* p) { return {_mm512_loadu_si512(p)}; }
-inline void accumulate(Block& sums, const std::uint8_t* src, const std::int32_t* window, const Block& shuffle,
-                       const Block& weights) {
-    const __m512i bytes = load_lanes(src + window[0], src + window[1], src + window[2], src + window[3]);
-    const __m512i pixels = _mm512_shuffle_epi8(bytes, shuffle.part);
-    sums.part = _mm512_add_epi32(sums.part, _mm512_madd_epi16(pixels, weights.part));
+// kFloats neighbouring outputs of the horizontal pass, in groups of four that each read one 16-byte window.
+inline __m512i load_windows(const std::uint8_t* src, const std::int32_t* window) {
+    return load_lanes(src + window[0], src + window[1], src + window[2], src + window[3]);
 }
-inline void store_block(std::uint8_t* out, const Block& sums, int shift) {
-    const __m512i levels = _mm512_sra_epi32(sums.part, _mm_cvtsi32_si128(shift));
+inline __m512i start_sum(std::int32_t v) { return _mm512_set1_epi32(v); }
+inline I16 load_weights(const std::int16_t* p) { return _mm512_loadu_si512(p); }
+inline __m512i accumulate(__m512i sum, U8 windows, U8 shuffle, I16 weights) {
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_shuffle_epi8(windows, shuffle), weights));
+}
+// The shuffle of the next two inputs. The zero-writing 0x80 stays above 0x7f.
+inline U8 advance(U8 shuffle) { return _mm512_add_epi8(shuffle, _mm512_set1_epi8(2)); }
+inline void store_pixels(std::uint8_t* out, __m512i sum, int shift) {
+    const __m512i levels = _mm512_sra_epi32(sum, _mm_cvtsi32_si128(shift));
     const __m128i bytes = _mm512_cvtusepi32_epi8(_mm512_max_epi32(levels, _mm512_setzero_si512()));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
 }
@@ -139,6 +137,10 @@ inline __m256i as_bf16(F32 v) {
 }
 inline void store(float* p, __m512 v) { _mm512_storeu_ps(p, v); }
 inline void store(std::uint16_t* p, __m256i v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+// Past the caches; p is aligned to the vector. Ordered with later stores only by flush_stream.
+inline void stream(float* p, __m512 v) { _mm512_stream_ps(p, v); }
+inline void stream(std::uint16_t* p, __m256i v) { _mm256_stream_si256(reinterpret_cast<__m256i*>(p), v); }
+inline void flush_stream() { _mm_sfence(); }
 
 }  // namespace
 }  // namespace compass_edge::avx512

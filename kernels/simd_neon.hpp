@@ -84,37 +84,21 @@ inline U8 narrow(const Sums& sums, int shift) {
     return vcombine_u8(narrow_half(sums.part[0], sums.part[1], right), narrow_half(sums.part[2], sums.part[3], right));
 }
 
-// 16 neighbouring outputs of the horizontal pass, in four groups of four that each read one 16-byte window.
-struct Block {
-    int32x4_t part[4];
-};
-struct BlockBytes {
-    uint8x16_t part[4];
-};
-struct BlockWeights {
-    int16x8_t part[4];
-};
-inline Block start_block(std::int32_t v) {
-    const int32x4_t all = vdupq_n_s32(v);
-    return {{all, all, all, all}};
+// kFloats neighbouring outputs of the horizontal pass, a group of four that reads one 16-byte window.
+inline U8 load_windows(const std::uint8_t* src, const std::int32_t* window) { return vld1q_u8(src + window[0]); }
+inline int32x4_t start_sum(std::int32_t v) { return vdupq_n_s32(v); }
+inline I16 load_weights(const std::int16_t* p) { return vld1q_s16(p); }
+inline int32x4_t accumulate(int32x4_t sum, U8 windows, U8 shuffle, I16 weights) {
+    const int16x8_t pixels = vreinterpretq_s16_u8(vqtbl1q_u8(windows, shuffle));
+    const int32x4_t low = vmull_s16(vget_low_s16(pixels), vget_low_s16(weights));
+    return vaddq_s32(sum, vpaddq_s32(low, vmull_high_s16(pixels, weights)));
 }
-inline BlockBytes load_shuffle(const std::uint8_t* p) {
-    return {{vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)}};
-}
-inline BlockWeights load_weights(const std::int16_t* p) {
-    return {{vld1q_s16(p), vld1q_s16(p + 8), vld1q_s16(p + 16), vld1q_s16(p + 24)}};
-}
-inline void accumulate(Block& sums, const std::uint8_t* src, const std::int32_t* window, const BlockBytes& shuffle,
-                       const BlockWeights& weights) {
-    for (int i = 0; i < 4; ++i) {
-        const int16x8_t pixels = vreinterpretq_s16_u8(vqtbl1q_u8(vld1q_u8(src + window[i]), shuffle.part[i]));
-        const int32x4_t low = vmull_s16(vget_low_s16(pixels), vget_low_s16(weights.part[i]));
-        const int32x4_t high = vmull_high_s16(pixels, weights.part[i]);
-        sums.part[i] = vaddq_s32(sums.part[i], vpaddq_s32(low, high));
-    }
-}
-inline void store_block(std::uint8_t* out, const Block& sums, int shift) {
-    vst1q_u8(out, narrow({{sums.part[0], sums.part[1], sums.part[2], sums.part[3]}}, shift));
+// The shuffle of the next two inputs. The zero-writing 0x80 stays above 0x0f.
+inline U8 advance(U8 shuffle) { return vaddq_u8(shuffle, vdupq_n_u8(2)); }
+inline void store_pixels(std::uint8_t* out, int32x4_t sum, int shift) {
+    const uint8x8_t bytes = narrow_half(sum, sum, vdupq_n_s32(-shift));
+    const std::uint32_t four = vget_lane_u32(vreinterpret_u32_u8(bytes), 0);
+    std::memcpy(out, &four, sizeof four);
 }
 
 // f32 lanes.
@@ -139,6 +123,10 @@ inline uint16x4_t as_bf16(F32 v) {
 }
 inline void store(float* p, float32x4_t v) { vst1q_f32(p, v); }
 inline void store(std::uint16_t* p, uint16x4_t v) { vst1_u16(p, v); }
+// aarch64 writes whole lines without reading them first on its own: an ordinary store.
+inline void stream(float* p, float32x4_t v) { store(p, v); }
+inline void stream(std::uint16_t* p, uint16x4_t v) { store(p, v); }
+inline void flush_stream() {}
 
 }  // namespace
 }  // namespace compass_edge::neon

@@ -5,8 +5,12 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <array>
+#include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/smart_resize.hpp"
@@ -23,7 +27,7 @@ Value parse(const std::string& what, const std::string& text, const std::pair<co
         if (text == name) return value;
         list += (list.empty() ? "" : ", ") + std::string(name);
     }
-    throw std::invalid_argument("Expected a " + what + " of " + list + ", got '" + text + "'.");
+    throw std::invalid_argument(std::string("Expected a ").append(what) + " of " + list + ", got '" + text + "'.");
 }
 
 Dtype parse_dtype(const std::string& text) {
@@ -112,7 +116,14 @@ ImageView plane_view(const std::vector<py::array>& planes, const std::string& fo
 py::array output(const Preprocessor& preprocess, const PatchGrid& grid, const py::object& out) {
     const py::ssize_t rows = grid.rows(), columns = preprocess.spec().columns();
     const py::dtype dtype = numpy_dtype(preprocess.dtype());
-    if (out.is_none()) return py::array(dtype, std::vector<py::ssize_t>{rows, columns});
+    if (out.is_none()) {
+        // Aligned beyond numpy's 16 bytes, so that a large output can be streamed.
+        constexpr auto alignment = std::align_val_t{64};
+        const std::size_t size = static_cast<std::size_t>(rows) * columns * bytes(preprocess.dtype());
+        void* memory = ::operator new(size, alignment);
+        const py::capsule owner(memory, [](void* p) { ::operator delete(p, std::align_val_t{64}); });
+        return py::array(dtype, std::vector<py::ssize_t>{rows, columns}, memory, owner);
+    }
     if (!py::isinstance<py::array>(out)) {
         throw std::invalid_argument("Expected out to be a numpy array or None.");
     }
