@@ -101,21 +101,26 @@ Writer FrameRing::writer() {
 Reader FrameRing::reader(int leases) {
     if (leases < 1) refuse("A reader needs at least one lease, got " + std::to_string(leases) + ".");
     const std::lock_guard lock(readers_);
-    int spent = 0;
-    std::uint32_t vacant = max_readers;
-    for (std::uint32_t i = 0; i < max_readers; ++i) {
-        const std::uint32_t word = reader_record(i).word.load(std::memory_order_acquire);
-        spent += static_cast<int>(ReaderWord::budget(word));
-        if (word == 0 && vacant == max_readers) vacant = i;
-    }
+    std::uint32_t vacant = 0;
+    // Acquire pairs with the release in return_lease and drop_reader.
+    while (vacant < max_readers && reader_record(vacant).word.load(std::memory_order_acquire) != 0) ++vacant;
     if (vacant == max_readers) refuse("This ring has " + std::to_string(max_readers) + " readers, its most.");
-    if (spent + leases > options_.leases) {
-        refuse("This ring was opened with " + std::to_string(options_.leases) + " leases, " + std::to_string(spent) +
-               " of them belong to other readers, and a reader asked for " + std::to_string(leases) +
+    const int left = leases_left();
+    if (leases > left) {
+        refuse("This ring was opened with " + std::to_string(options_.leases) + " leases, " +
+               std::to_string(options_.leases - left) + " of them belong to other readers, and a reader asked for " + std::to_string(leases) +
                ". Open the ring with more leases, or drop a reader and the frames it holds.");
     }
     reader_record(vacant).word.store(ReaderWord::open(leases), std::memory_order_release);
     return Reader(shared_from_this(), vacant);
+}
+
+int FrameRing::leases_left() const {
+    int left = options_.leases;
+    for (std::uint32_t i = 0; i < max_readers; ++i) {
+        left -= static_cast<int>(ReaderWord::budget(reader_record(i).word.load(std::memory_order_relaxed)));
+    }
+    return left;
 }
 
 void FrameRing::drop_reader(std::uint32_t record) noexcept {

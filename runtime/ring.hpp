@@ -140,6 +140,7 @@ class FrameRing final : public FrameKeeper, public std::enable_shared_from_this<
     Reader reader(int leases = 1);
 
     const RingOptions& options() const { return options_; }
+    int leases_left() const;  // of the budget, not yet promised to a reader
     RingStats stats() const;
     std::size_t memory_bytes() const;
 
