@@ -25,9 +25,10 @@ Value parse(const std::string& what, const std::string& text, const std::pair<co
     std::string list;
     for (const auto& [name, value] : names) {
         if (text == name) return value;
-        list += (list.empty() ? "" : ", ") + std::string(name);
+        if (!list.empty()) list += ", ";
+        list += name;
     }
-    throw std::invalid_argument(std::string("Expected a ").append(what) + " of " + list + ", got '" + text + "'.");
+    throw std::invalid_argument("Expected a " + what + " of " + list + ", got '" + text + "'.");
 }
 
 Dtype parse_dtype(const std::string& text) {
