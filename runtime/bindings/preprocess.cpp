@@ -14,105 +14,20 @@
 #include <vector>
 
 #include "kernels/smart_resize.hpp"
+#include "runtime/bindings/frame.hpp"
+#include "runtime/bindings/image.hpp"
 
 namespace py = pybind11;
 
 namespace compass_edge {
 namespace {
 
-template <class Value, std::size_t Count>
-Value parse(const std::string& what, const std::string& text, const std::pair<const char*, Value> (&names)[Count]) {
-    std::string list;
-    for (const auto& [name, value] : names) {
-        if (text == name) return value;
-        if (!list.empty()) list += ", ";
-        list += name;
-    }
-    throw std::invalid_argument("Expected a " + what + " of " + list + ", got '" + text + "'.");
-}
-
 Dtype parse_dtype(const std::string& text) {
-    return parse<Dtype>("dtype", text, {{"f32", Dtype::f32}, {"f16", Dtype::f16}, {"bf16", Dtype::bf16}});
-}
-
-PixelFormat parse_format(const std::string& text) {
-    return parse<PixelFormat>("pixel format", text,
-                              {{"yuv420p", PixelFormat::yuv420p},
-                               {"nv12", PixelFormat::nv12},
-                               {"yuyv", PixelFormat::yuyv},
-                               {"rgb24", PixelFormat::rgb24},
-                               {"gray8", PixelFormat::gray8}});
-}
-
-ColorMatrix parse_matrix(const std::string& text) {
-    return parse<ColorMatrix>(
-        "matrix", text, {{"bt601", ColorMatrix::bt601}, {"bt709", ColorMatrix::bt709}, {"bt2020", ColorMatrix::bt2020}});
-}
-
-ColorRange parse_range(const std::string& text) {
-    return parse<ColorRange>("range", text, {{"limited", ColorRange::limited}, {"full", ColorRange::full}});
+    return parse_name<Dtype>("dtype", text, {{"f32", Dtype::f32}, {"f16", Dtype::f16}, {"bf16", Dtype::bf16}});
 }
 
 // numpy has no bf16: its bits travel as uint16.
 py::dtype numpy_dtype(Dtype dtype) { return py::dtype(dtype == Dtype::f32 ? "f4" : dtype == Dtype::f16 ? "f2" : "u2"); }
-
-std::string describe(const py::array& array) {
-    return py::str(array.dtype()).cast<std::string>() + " of shape " +
-           py::str(array.attr("shape")).cast<std::string>() + " and strides " +
-           py::str(array.attr("strides")).cast<std::string>();
-}
-
-// image is checked against the memory behind it: a view into an array must not claim more than the array holds.
-ImageView rgb_view(const py::array& image) {
-    const bool gray = image.ndim() == 2;
-    const bool rgb = image.ndim() == 3 && image.shape(2) == 3 && image.strides(2) == 1;
-    const bool dense = image.ndim() >= 2 && (gray ? image.strides(1) == 1 : rgb && image.strides(1) == 3);
-    if (!image.dtype().is(py::dtype::of<std::uint8_t>()) || !(gray || rgb) || !dense) {
-        throw std::invalid_argument("Expected a uint8 picture of shape (H, W, 3) or (H, W) whose pixels are side by side, "
-                                    "got " + describe(image) + ". numpy.ascontiguousarray(picture) makes one.");
-    }
-    if (image.shape(0) > kLongestSide || image.shape(1) > kLongestSide) {
-        throw std::invalid_argument("Expected at most " + std::to_string(kLongestSide) + " pixels a side, got " +
-                                    describe(image) + ".");
-    }
-    ImageView view;
-    view.format = gray ? PixelFormat::gray8 : PixelFormat::rgb24;
-    view.range = ColorRange::full;   // an array's levels are what they are
-    view.width = static_cast<int>(image.shape(1));
-    view.height = static_cast<int>(image.shape(0));
-    view.data[0] = static_cast<const std::uint8_t*>(image.data());
-    view.stride[0] = image.strides(0);
-    return view;
-}
-
-ImageView plane_view(const std::vector<py::array>& planes, const std::string& format, int width, int height,
-                     const std::string& matrix, const std::string& range) {
-    ImageView view;
-    view.format = parse_format(format);
-    view.matrix = parse_matrix(matrix);
-    view.range = parse_range(range);
-    view.width = width;
-    view.height = height;
-    const auto expected = static_cast<std::size_t>(plane_count(view.format));
-    if (planes.size() != expected) {
-        throw std::invalid_argument("Expected " + std::to_string(expected) + " planes for " + format + ", got " +
-                                    std::to_string(planes.size()) + ".");
-    }
-    for (std::size_t i = 0; i < expected; ++i) {
-        const py::array& plane = planes[i];
-        const PlaneExtent extent = plane_extent(view.format, static_cast<int>(i), width, height);
-        if (!plane.dtype().is(py::dtype::of<std::uint8_t>()) || plane.ndim() != 2 || plane.shape(0) < extent.rows ||
-            plane.shape(1) < extent.row_bytes || (plane.shape(1) > 1 && plane.strides(1) != 1)) {
-            throw std::invalid_argument("Expected plane " + std::to_string(i) + " of a " + format + " picture of " +
-                                        std::to_string(width) + "x" + std::to_string(height) + " as uint8 of at least (" +
-                                        std::to_string(extent.rows) + ", " + std::to_string(extent.row_bytes) +
-                                        ") with bytes side by side, got " + describe(plane) + ".");
-        }
-        view.data[i] = static_cast<const std::uint8_t*>(plane.data());
-        view.stride[i] = plane.strides(0);
-    }
-    return view;
-}
 
 py::array output(const Preprocessor& preprocess, const PatchGrid& grid, const py::object& out) {
     const py::ssize_t rows = grid.rows(), columns = preprocess.spec().columns();
@@ -140,10 +55,8 @@ py::array output(const Preprocessor& preprocess, const PatchGrid& grid, const py
     return array;
 }
 
-}  // namespace
-
-// Runs `preprocess` over a picture somebody keeps alive for the length of the call, without the GIL. A native Frame's
-// binding calls this with the frame's view. A Preprocessor is not thread-safe, and the GIL no longer guards it here.
+// Runs without the GIL over a picture somebody keeps alive for the length of the call. A Preprocessor is not
+// thread-safe, and the GIL no longer guards it here.
 py::array run(Preprocessor& preprocess, const ImageView& image, const py::object& out) {
     py::array array = output(preprocess, preprocess.grid(image.width, image.height), out);
     void* data = array.mutable_data();
@@ -154,6 +67,8 @@ py::array run(Preprocessor& preprocess, const ImageView& image, const py::object
     }
     return array;
 }
+
+}  // namespace
 
 void register_preprocess(py::module_& m) {
     using Floats = std::array<float, 3>;
@@ -178,9 +93,21 @@ void register_preprocess(py::module_& m) {
         .def_property_readonly("columns", [](const Preprocessor& self) { return self.spec().columns(); })
         .def_property_readonly("dtype", [](const Preprocessor& self) { return std::string(name(self.dtype())); })
         .def_property_readonly("isa", [](const Preprocessor& self) { return std::string(name(self.isa())); })
+        .def_property_readonly("merge", [](const Preprocessor& self) { return self.spec().merge; })
+        .def("run",
+             [](Preprocessor& self, const PyFrame& frame, const py::object& out) {
+                 return run(self, frame.frame().view(), out);
+             },
+             py::arg("picture"), py::arg("out") = py::none(),
+             "The patches of a frame, or of a uint8 (H, W, 3) RGB or (H, W) gray array, written into `out` or a new array.")
+        .def("run",
+             [](Preprocessor& self, const py::array& image, const py::object& out) {
+                 return run(self, array_view(image), out);
+             },
+             py::arg("picture"), py::arg("out") = py::none())
         .def("run_rgb",
              [](Preprocessor& self, const py::array& image, const py::object& out) {
-                 return run(self, rgb_view(image), out);
+                 return run(self, array_view(image), out);
              },
              py::arg("image"), py::arg("out") = py::none(), "A uint8 (H, W, 3) RGB or (H, W) gray array.")
         .def("run_planes",
