@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,12 +63,13 @@ LentSlot* Decoder::Codec::lend() {
     return nullptr;
 }
 
+// Asked of the picture's own buffer: the other slots may be changing hands on FFmpeg's threads meanwhile.
 LentSlot* Decoder::Codec::slot_of(const AVFrame& frame) {
-    if (frame.buf[0] == nullptr) return nullptr;
-    for (LentSlot& entry : lent) {
-        if (entry.slot && frame.buf[0]->data == entry.slot.data()) return &entry;
-    }
-    return nullptr;
+    if (frame.buf[0] == nullptr || lent.empty()) return nullptr;
+    void* owner = av_buffer_get_opaque(frame.buf[0]);
+    const std::less<const void*> before;
+    const bool ours = !before(owner, lent.data()) && before(owner, lent.data() + lent.size());
+    return ours ? static_cast<LentSlot*>(owner) : nullptr;
 }
 
 // FFmpeg asks for memory to decode one picture into. Falls back to FFmpeg's own pool whenever the slot will not do.
