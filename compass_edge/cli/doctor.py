@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import importlib
+import importlib.util
 import json
 import os
 import platform
@@ -65,12 +65,19 @@ def _core() -> Iterator[Check]:
         core = native()
         isa = core.isa()
     except EnvironmentFault as error:
-        yield Check("C++ core", "missing", str(error), "pip install .  (needs g++ and Python's headers: apt install g++ python3-dev)")
+        yield Check(
+            "C++ core",
+            "missing",
+            str(error),
+            "pip install .  (needs g++ and Python's headers: apt install g++ python3-dev)",
+        )
         return
     except UsageError as error:
         yield Check("C++ core", "missing", str(error), "unset COMPASS_EDGE_ISA")
         return
-    yield Check("C++ core", "ok", f"compass-edge {__version__}, kernels on {isa} (of {', '.join(core.available_isas())})")
+    yield Check(
+        "C++ core", "ok", f"compass-edge {__version__}, kernels on {isa} (of {', '.join(core.available_isas())})"
+    )
     if core.ffmpeg_version is not None:
         yield Check("video decoding", "ok", f"C++ on FFmpeg {core.ffmpeg_version}, straight into the ring")
     elif _import("av") is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from compass_edge.cli.progress_bar import ProgressBar
 from compass_edge.errors import CompassError
 from compass_edge.frames.clip import read_number, write_clip
-from compass_edge.frames.native import native
+from compass_edge.frames.patches import FAMILIES, preprocessor_for
 from compass_edge.frames.source import open_source
 from compass_edge.frames.tour import Tour, tour
 
@@ -23,7 +23,7 @@ _DEMO_FRAMES = 150
 
 
 def _take_tour(arguments: argparse.Namespace, url: str, watch: Any = None) -> Tour:
-    preprocessor = native().Preprocessor(patch=arguments.patch, dtype=arguments.dtype)
+    preprocessor = preprocessor_for(arguments.model, dtype=arguments.dtype)
     with open_source(url, backend=arguments.backend, timeout_s=arguments.timeout) as source:
         total = min(source.info.frames or arguments.limit or 0, arguments.limit or source.info.frames)
         with ProgressBar("frames", total) as bar:
@@ -39,14 +39,14 @@ def _take_tour(arguments: argparse.Namespace, url: str, watch: Any = None) -> To
             return tour(source, preprocessor, every=arguments.every, limit=arguments.limit, watch=each)
 
 
-def _as_text(result: Tour) -> str:
+def _as_text(result: Tour, name: str = "") -> str:
     info, stats = result.info, result.stats
     length = f"{info.duration_s:.1f} s" if info.duration_s else "of unknown length"
     rate = f"{info.frame_rate:g} fps" if info.frame_rate else "no frame rate"
     turned = f", turned by {info.rotation} degrees" if info.rotation else ""
     decoder = "FFmpeg in C++, straight into the ring" if result.backend == "ffmpeg" else "PyAV, one copy a frame"
     lines = [
-        f"video       {result.url}",
+        f"video       {name or result.url}",
         f"            {info.width}x{info.height} {info.codec} {info.pixel_format}, {rate}, {length}{turned}",
         f"decoded     {stats.frames} frames by {decoder}",
         f"            {stats.direct} in place, {stats.copied} copied, {stats.converted} converted, "
@@ -66,16 +66,13 @@ def _as_text(result: Tour) -> str:
     return "\n".join(lines)
 
 
-def _report(arguments: argparse.Namespace, result: Tour, extra: dict[str, Any]) -> None:
-    if arguments.json:
-        print(json.dumps({**asdict(result), "realtime": result.realtime, **extra}, indent=2))
-    else:
-        print(_as_text(result))
+def _as_json(result: Tour, **extra: Any) -> str:
+    return json.dumps({**asdict(result), "realtime": result.realtime, **extra}, indent=2)
 
 
 def run_frames(arguments: argparse.Namespace) -> int:
     result = _take_tour(arguments, arguments.url)
-    _report(arguments, result, {})
+    print(_as_json(result) if arguments.json else _as_text(result))
     return 130 if result.stopped_early else 0
 
 
@@ -85,9 +82,14 @@ def run_demo(arguments: argparse.Namespace) -> int:
         clip = write_clip(Path(folder) / "demo.mp4", frames=_DEMO_FRAMES)
         result = _take_tour(arguments, str(clip), lambda frame: numbers.append(read_number(frame.planes[0])))
     right = numbers == list(range(len(numbers))) and (result.stopped_early or len(numbers) == _DEMO_FRAMES)
-    _report(arguments, result, {"pictures_in_order": right})
+    if arguments.json:
+        print(_as_json(result, pictures_in_order=right))
+    else:
+        print(_as_text(result, name="a clip made for this demo"))
     if not right:
-        raise CompassError(f"The clip's pictures came back wrong: expected 0 to {_DEMO_FRAMES - 1} in order, read {numbers}.")
+        raise CompassError(
+            f"The clip's pictures came back wrong: expected 0 to {_DEMO_FRAMES - 1} in order, read {numbers}."
+        )
     if not arguments.json:
         print(f"checked     the number painted into each picture: {len(numbers)} of {len(numbers)} in order")
         print("\nNext: compass-edge frames YOUR_VIDEO.mp4 (or rtsp://..., /dev/video0); compass-edge doctor")
@@ -102,12 +104,18 @@ def _positive(text: str) -> int:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--every", type=_positive, default=1, metavar="N", help="turn every N-th frame into patches (1)")
-    parser.add_argument("--limit", type=_positive, metavar="N", help="stop after N frames; a live source needs it or Ctrl-C")
+    parser.add_argument(
+        "--every", type=_positive, default=1, metavar="N", help="turn every N-th frame into patches (1)"
+    )
+    parser.add_argument(
+        "--limit", type=_positive, metavar="N", help="stop after N frames; a live source needs it or Ctrl-C"
+    )
     parser.add_argument("--dtype", choices=("f32", "f16", "bf16"), default="f16", help="of the patches (f16)")
-    parser.add_argument("--patch", type=int, choices=(14, 16), default=16, help="16 for Qwen3-VL, 14 for Qwen2.5-VL (16)")
+    parser.add_argument("--model", choices=tuple(FAMILIES), default="qwen3-vl", help="whose preprocessing (qwen3-vl)")
     parser.add_argument("--backend", choices=("ffmpeg", "pyav"), help="who decodes; by default the best there is")
-    parser.add_argument("--timeout", type=float, default=5.0, metavar="S", help="seconds without a frame that count as a stall (5)")
+    parser.add_argument(
+        "--timeout", type=float, default=5.0, metavar="S", help="seconds without a frame that count as a stall (5)"
+    )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
 
 

@@ -1,12 +1,12 @@
 """A source of frames: opened by URL, read from a ring.
 
-    with open_source("episode.mp4") as source:
-        for frame in source:                  # recorded: every frame, in order
-            patches = preprocessor.run(frame)
+with open_source("episode.mp4") as source:
+    for frame in source:                  # recorded: every frame, in order
+        patches = preprocessor.run(frame)
 
-    with open_source("/dev/video0") as camera:
-        camera.start()                        # live: its own thread fills the ring
-        frame = camera.latest()               # never waits
+with open_source("/dev/video0") as camera:
+    camera.start()                        # live: its own thread fills the ring
+    frame = camera.latest()               # never waits
 """
 
 from __future__ import annotations
@@ -118,8 +118,12 @@ def open_source(
     """
     there = backends()
     if backend is not None and backend not in there:
-        cure = "install FFmpeg's development packages and compass-edge again" if backend == "ffmpeg" else "pip install av"
-        raise EnvironmentFault(f"The {backend} backend is not available here ({', '.join(there) or 'none'} is): {cure}.")
+        cure = (
+            "install FFmpeg's development packages and compass-edge again" if backend == "ffmpeg" else "pip install av"
+        )
+        raise EnvironmentFault(
+            f"The {backend} backend is not available here ({', '.join(there) or 'none'} is): {cure}."
+        )
     if not there:
         raise EnvironmentFault("Nothing here can decode video. `pip install av` is the quickest cure.")
     feed_type: Any
@@ -218,7 +222,9 @@ class Source:
     def __enter__(self) -> Source:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -1,0 +1,71 @@
+# Two commands: `make demo` and `make test`. Everything is installed into .venv; nothing outside this folder changes.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip --disable-pip-version-check --quiet
+NATIVE := $(shell find CMakeLists.txt pyproject.toml kernels runtime -type f 2>/dev/null)
+
+.PHONY: help demo test test-python test-cpp lint sanitize fuzz cuda cross bench soak clean
+
+help:           ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
+
+$(BIN)/python:
+	@$(PYTHON) tools/preflight.py
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade pip
+
+$(VENV)/installed: $(BIN)/python $(NATIVE)
+	@echo "Building and installing compass-edge into $(VENV) (about a minute)..."
+	$(PIP) install --editable .
+	@touch $@
+
+# cmake and ninja come from PyPI when the machine has none.
+$(VENV)/testing: $(VENV)/installed
+	$(PIP) install cmake ninja --editable '.[dev]'
+	@touch $@
+
+# torch first and pinned: any other request would pull gigabytes of CUDA. Where it cannot be had, the parity tests that
+# need it are skipped and say so.
+$(VENV)/parity: $(VENV)/testing
+	-$(PIP) install torch==2.13.0 && $(PIP) install 'transformers>=5,<6' pillow
+	@touch $@
+
+demo: $(VENV)/installed   ## install and run the main job on a generated clip
+	@$(BIN)/compass-edge demo
+
+test: test-python test-cpp   ## the Python and the C++ tests
+
+test-python: $(VENV)/parity
+	$(BIN)/python -m pytest
+
+test-cpp: $(VENV)/testing
+	$(BIN)/cmake --preset dev >/dev/null
+	$(BIN)/cmake --build --preset dev
+	$(BIN)/ctest --preset dev
+
+lint: $(VENV)/testing   ## ruff, mypy, clang-format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	git ls-files '*.cpp' '*.hpp' '*.cu' | xargs $(BIN)/clang-format --dry-run --Werror
+
+sanitize: $(VENV)/testing   ## the C++ tests under AddressSanitizer + UBSan, then ThreadSanitizer (clang)
+	for preset in asan tsan; do \
+	  $(BIN)/cmake --preset $$preset >/dev/null && $(BIN)/cmake --build --preset $$preset && \
+	  COMPASS_EDGE_STRESS_FRAMES=200000 $(BIN)/ctest --preset $$preset || exit 1; done
+
+cuda: $(VENV)/testing   ## compile the CUDA twins for sm_87, sm_110 and sm_120 (nvcc; nothing is run)
+	$(BIN)/cmake --preset cuda >/dev/null
+	$(BIN)/cmake --build --preset cuda --target compass_kernels
+
+cross: $(VENV)/testing   ## the kernel and ring tests for aarch64 under qemu-user
+	$(BIN)/cmake --preset aarch64 >/dev/null
+	$(BIN)/cmake --build --preset aarch64
+	COMPASS_EDGE_STRESS_FRAMES=20000 $(BIN)/ctest --preset aarch64
+
+bench: $(VENV)/parity   ## ours beside its rivals on this machine
+	$(BIN)/compass-edge bench frames
+
+clean:          ## remove everything that was built
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache
