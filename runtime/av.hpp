@@ -7,6 +7,7 @@ extern "C" {
 #include <libswscale/swscale.h>
 }
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -19,6 +20,9 @@ struct Free {
     void operator()(AVFormatContext* context) const { avformat_close_input(&context); }
     void operator()(SwsContext* context) const { sws_freeContext(context); }
 };
+
+// A picture of more pixels is refused before anything is allocated for it: 8 times 4K.
+constexpr std::int64_t max_pixels = std::int64_t{1} << 26;
 
 using Frame = std::unique_ptr<AVFrame, Free>;
 using Packet = std::unique_ptr<AVPacket, Free>;

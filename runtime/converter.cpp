@@ -165,7 +165,9 @@ ImageView Converter::scale(const AVFrame& frame, const Geometry& geometry, std::
         planes[plane] = base + geometry.offset[plane];
         strides[plane] = geometry.stride[plane];
     }
-    sws_scale(scaler_.get(), frame.data, frame.linesize, 0, frame.height, planes, strides);
+    if (sws_scale(scaler_.get(), frame.data, frame.linesize, 0, frame.height, planes, strides) != frame.height) {
+        throw Error(Fault::task, "FFmpeg failed to convert a picture of the stream. Re-encode the video as h264 in yuv420p.");
+    }
     return compass_edge::view_of(geometry, base);
 }
 

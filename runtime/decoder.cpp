@@ -19,8 +19,7 @@ namespace compass_edge {
 
 namespace {
 
-// A picture of more pixels is refused before anything is allocated for it: 8 times 4K.
-constexpr std::int64_t max_pixels = std::int64_t{1} << 26;
+constexpr int longest_side = 1 << 15;  // that packed_layout takes
 
 // A ring slot in FFmpeg's hands. claimed: FFmpeg's threads take and return slots concurrently.
 struct LentSlot {
@@ -148,7 +147,7 @@ Decoder::Decoder(const Source& source, Writer& writer, const DecoderOptions& opt
     context.opaque = codec_.get();
     context.pkt_timebase = {blank_.time_base_num, blank_.time_base_den};
     context.thread_count = options.threads;
-    context.max_pixels = max_pixels;
+    context.max_pixels = av::max_pixels;
     context.flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;  // a damaged picture comes out, flagged, instead of vanishing
     if ((codec->capabilities & AV_CODEC_CAP_DR1) != 0 && quarter_turns_ == 0) {
         codec_->lent = std::vector<LentSlot>(static_cast<std::size_t>(std::max(options.direct_slots, 0)));
@@ -173,6 +172,8 @@ void Decoder::note_damage() {
 
 bool Decoder::send(const AVPacket& packet, std::int64_t captured_ns) {
     ++stats_.packets;
+    // Joined between key frames, some codecs invent what they refer to and say nothing.
+    if (std::exchange(joining_, false) && (packet.flags & AV_PKT_FLAG_KEY) == 0) damaged_ = true;
     const std::int64_t pts = packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
     taken_[next_taken_] = {pts, captured_ns};
     next_taken_ = (next_taken_ + 1) % taken_.size();
@@ -213,7 +214,9 @@ bool Decoder::receive(Picture& picture) {
 }
 
 bool Decoder::publish(Picture& picture) {
+    const std::unique_ptr<Picture, void (*)(Picture*)> done(&picture, [](Picture* p) { p->clear(); });
     AVFrame& frame = *picture.frame_;
+    if (std::max(frame.width, frame.height) > longest_side) return drop_oversize();
     Layout layout = upright_layout(frame, quarter_turns_);
     LentSlot* lent = codec_->slot_of(frame);
     if (lent != nullptr && !lent->slot.published()) {  // a codec may show the same picture twice: the second is a copy
@@ -226,12 +229,7 @@ bool Decoder::publish(Picture& picture) {
         ++stats_.direct;
     } else {
         WriteSlot slot = layout.bytes <= writer_.frame_bytes() ? writer_.acquire() : WriteSlot{};
-        if (!slot) {
-            ++stats_.oversize;
-            writer_.mark_gap();
-            picture.clear();
-            return false;
-        }
+        if (!slot) return drop_oversize();
         codec_->converter.convert(frame, quarter_turns_, layout, slot.data());
         writer_.publish(slot, layout.geometry, picture.stamp_);
         const bool same = quarter_turns_ == 0 && ring_format(frame.format) == layout.geometry.format;
@@ -239,14 +237,20 @@ bool Decoder::publish(Picture& picture) {
     }
     ++stats_.frames;
     if ((picture.stamp_.flags & frame_damaged) != 0) ++stats_.damaged_frames;
-    picture.clear();
     return true;
+}
+
+bool Decoder::drop_oversize() {
+    ++stats_.oversize;
+    writer_.mark_gap();
+    return false;
 }
 
 void Decoder::flush() {
     avcodec_flush_buffers(codec_->context.get());
     taken_.fill({});
     damaged_ = false;
+    joining_ = true;
 }
 
 }  // namespace compass_edge

@@ -44,6 +44,7 @@ class Picture {
     bool empty() const;
     void clear();
     std::int64_t pts() const { return stamp_.pts; }
+    bool damaged() const { return (stamp_.flags & frame_damaged) != 0; }
 
   private:
     friend class Decoder;
@@ -77,6 +78,7 @@ class Decoder {
 
   private:
     void note_damage();
+    bool drop_oversize();
 
     std::unique_ptr<Codec> codec_;
     Writer& writer_;
@@ -84,6 +86,7 @@ class Decoder {
     Stamp blank_;  // what every frame of this stream has in common
     int quarter_turns_;
     bool damaged_ = false;  // until the next clean key frame
+    bool joining_ = true;   // the next packet is the first since opening or flushing
     // FFmpeg reorders pictures: their capture times are found again by the packet's pts.
     struct Taken {
         std::int64_t pts = no_pts;
