@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "runtime/av.hpp"
 #include "runtime/clock.hpp"
@@ -38,10 +40,37 @@ bool is_live(const SourceOptions& options) {
     return is_device(options) || (!scheme.empty() && scheme != "file" && scheme != "http" && scheme != "https");
 }
 
+bool is_plain_file(const std::string& path) {
+    std::error_code ignored;
+    return fs::is_regular_file(path, ignored);
+}
+
 bool starts_like_mp4(const std::string& path) {
     char head[12] = {};
     std::ifstream(path, std::ios::binary).read(head, sizeof head);
     return std::string(head + 4, 4) == "ftyp";
+}
+
+bool is_cover_picture(const AVStream& stream) { return (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) != 0; }
+
+// The video stream to decode; AVERROR_STREAM_NOT_FOUND when there is none but a music file's cover.
+int best_video_stream(AVFormatContext& context) {
+    const int best = av_find_best_stream(&context, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+    if (best < 0 || !is_cover_picture(*context.streams[best])) return best;
+    for (unsigned i = 0; i < context.nb_streams; ++i) {
+        const AVStream& stream = *context.streams[i];
+        if (stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO && !is_cover_picture(stream)) return static_cast<int>(i);
+    }
+    return AVERROR_STREAM_NOT_FOUND;
+}
+
+// FFmpeg decodes a little to find out what a stream is: it must not be talked into a giant picture there either.
+int find_stream_info(AVFormatContext& context) {
+    std::vector<AVDictionary*> limits(context.nb_streams, nullptr);
+    for (AVDictionary*& limit : limits) av_dict_set_int(&limit, "max_pixels", av::max_pixels, 0);
+    const int code = avformat_find_stream_info(&context, limits.empty() ? nullptr : limits.data());
+    for (AVDictionary*& limit : limits) av_dict_free(&limit);
+    return code;
 }
 
 // Turns "it did not open" into what a person can act on.
@@ -71,7 +100,7 @@ bool starts_like_mp4(const std::string& path) {
             throw Error(Fault::usage, quoted + " is empty (0 bytes); expected a video. Copy or record it again.");
         }
         if (code == AVERROR(EACCES)) throw Error(Fault::usage, quoted + " may not be read by this user.");
-        if (starts_like_mp4(options.url)) {
+        if (is_plain_file(options.url) && starts_like_mp4(options.url)) {
             throw Error(Fault::usage, quoted + " is an MP4 without a readable index (moov): it is damaged, or its "
                                                "recording or copying was cut off. Copy or record it again.");
         }
@@ -83,15 +112,30 @@ bool starts_like_mp4(const std::string& path) {
 }  // namespace
 
 struct Source::Demuxer {
+    decltype(AVFormatContext::io_open) open_any = nullptr;
     av::FormatContext context;
     av::Packet packet{av_packet_alloc()};
     int stream = -1;
     std::int64_t deadline_ns = 0;
-    const std::atomic<bool>* interrupted = nullptr;
+    const std::atomic<bool>* interrupted = nullptr;  // null: a plain file
 
-    bool expired() const { return monotonic_ns() > deadline_ns || interrupted->load(std::memory_order_relaxed); }
+    bool expired() const {
+        return monotonic_ns() > deadline_ns ||
+               (interrupted != nullptr && interrupted->load(std::memory_order_relaxed));
+    }
     void allow(double seconds) {
         deadline_ns = monotonic_ns() + static_cast<std::int64_t>(seconds * static_cast<double>(nanoseconds));
+    }
+
+    // A playlist, or whatever else names other files and hosts, must not make us open them: the named file is opened
+    // and then no protocol is allowed any more, to this demuxer and to those it may start.
+    static int open_one_file(AVFormatContext* context, AVIOContext** io, const char* url, int flags,
+                             AVDictionary** options) {
+        const auto* self = static_cast<const Demuxer*>(context->opaque);
+        const int code = self->open_any(context, io, url, flags, options);
+        av_freep(&context->protocol_whitelist);
+        context->protocol_whitelist = av_strdup("none");
+        return code;
     }
 };
 
@@ -100,15 +144,24 @@ Source::Source(SourceOptions options) : options_(std::move(options)) {
     if (!(options_.timeout_s > 0) || options_.timeout_s > 1e6) {
         throw Error(Fault::usage, "timeout_s must be above 0 seconds, got " + std::to_string(options_.timeout_s) + ".");
     }
+    if (options_.url.find('\0') != std::string::npos) {
+        throw Error(Fault::usage, "A source's URL must not contain a zero byte.");
+    }
     av::start();
     open();
 }
 
 Source::~Source() = default;
 
+void Source::reopen() {
+    demuxer_.reset();  // first: a camera, or a port that is listened on, can be had only once
+    open();
+}
+
 void Source::open() {
     auto demuxer = std::make_unique<Demuxer>();
-    demuxer->interrupted = &interrupted_;
+    const bool plain_file = is_plain_file(options_.url);
+    if (!plain_file) demuxer->interrupted = &interrupted_;
     demuxer->allow(options_.timeout_s);
     AVFormatContext* context = avformat_alloc_context();
     context->interrupt_callback = {[](void* self) { return static_cast<int>(static_cast<Demuxer*>(self)->expired()); },
@@ -123,11 +176,16 @@ void Source::open() {
     }
     if (live) context->flags |= AVFMT_FLAG_NOBUFFER;
 
+    if (plain_file && scheme_of(url).empty()) url = "file:" + url;  // FFmpeg would take "12:30.mp4" for a protocol
+
     AVDictionary* settings = nullptr;
-    // A playlist must not make us open other files or hosts than the one that was named.
-    if (!live) {
+    if (!live && options_.options.count("protocol_whitelist") == 0) {
         const bool web = scheme_of(url).rfind("http", 0) == 0;
-        av_dict_set(&settings, "protocol_whitelist", web ? "http,https,tcp,tls,crypto,data" : "file,crypto,data", 0);
+        av_dict_set(&settings, "protocol_whitelist", web ? "http,https,tcp,tls,crypto,data" : "file", 0);
+        if (!web) {
+            context->opaque = demuxer.get();
+            demuxer->open_any = std::exchange(context->io_open, Demuxer::open_one_file);
+        }
     }
     for (const auto& [key, value] : options_.options) av_dict_set(&settings, key.c_str(), value.c_str(), 0);
     auto* input = format.empty() ? nullptr : av_find_input_format(format.c_str());
@@ -148,10 +206,11 @@ void Source::open() {
                                       "` lists its options.");
     }
     context->max_analyze_duration = static_cast<std::int64_t>(options_.timeout_s * AV_TIME_BASE);
-    code = avformat_find_stream_info(context, nullptr);
+    code = find_stream_info(*context);
     if (code < 0) explain(options_, code, demuxer->expired());
-    demuxer->stream = av_find_best_stream(context, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+    demuxer->stream = best_video_stream(*context);
     if (demuxer->stream < 0) {
+        if (demuxer->expired()) explain(options_, AVERROR_EXIT, true);
         throw Error(Fault::usage, "'" + options_.url + "' has no video stream (FFmpeg reads it as " +
                                       context->iformat->long_name + "). Expected a video.");
     }
@@ -162,6 +221,7 @@ void Source::open() {
     AVStream& stream = *context->streams[demuxer->stream];
     const AVCodecParameters& codec = *stream.codecpar;
     if (codec.width < 1 || codec.height < 1) {
+        if (demuxer->expired()) explain(options_, AVERROR_EXIT, true);
         throw Error(Fault::usage, "'" + options_.url + "' has a video stream whose picture size cannot be found: it is "
                                                        "damaged or ends before its first picture.");
     }
@@ -175,6 +235,9 @@ void Source::open() {
     info.rotation = 90 * turns;
     const AVRational rate = av_guess_frame_rate(context, &stream, nullptr);
     if (rate.num > 0 && rate.den > 0) info.frame_rate = av_q2d(rate);
+    if (stream.start_time != AV_NOPTS_VALUE) {
+        info.start_s = static_cast<double>(stream.start_time) * av_q2d(stream.time_base);
+    }
     if (stream.duration > 0) {
         info.duration_s = static_cast<double>(stream.duration) * av_q2d(stream.time_base);
     } else if (context->duration > 0) {
@@ -196,6 +259,10 @@ const AVCodecParameters& Source::parameters() const {
 const AVPacket& Source::packet() const { return *demuxer_->packet; }
 
 ReadState Source::read() {
+    if (!demuxer_) {
+        failure_ = "it could not be opened again";
+        return ReadState::broken;
+    }
     Demuxer& demuxer = *demuxer_;
     demuxer.allow(options_.timeout_s);
     for (int faults = 0;;) {
@@ -218,6 +285,7 @@ ReadState Source::read() {
 }
 
 bool Source::seek(double time_s) {
+    if (!demuxer_) return false;
     const AVRational base{info_.time_base_num, info_.time_base_den};
     const auto target = static_cast<std::int64_t>(time_s / av_q2d(base));
     demuxer_->allow(options_.timeout_s);

@@ -29,6 +29,7 @@ struct StreamInfo {
     int height = 0;
     int rotation = 0;          // clockwise degrees that the decoder applies: 0, 90, 180, 270
     double frame_rate = 0;     // 0 when the stream does not say
+    double start_s = 0;        // of the first picture, as the container says
     double duration_s = 0;     // 0 when unknown or endless
     std::int64_t frames = 0;   // as the container counts them; 0 when it does not
     std::int32_t time_base_num = 1;
@@ -59,9 +60,10 @@ class Source {
 
     // Positions before or at the last key frame at or before `time_s`; false when the container cannot.
     bool seek(double time_s);
-    // Drops the connection and opens it again. Throws as the constructor does.
-    void reopen() { open(); }
-    // Any thread: makes a blocked call return (as stalled, or by an Error while opening).
+    // Drops the connection and opens it again. Throws as the constructor does; read() then says broken.
+    void reopen();
+    // Any thread: makes a call that waits for a device or the network return (as stalled, or by an Error while opening).
+    // The read of a plain file goes on: it does not hang, and half a packet would be lost.
     void interrupt(bool on = true) { interrupted_.store(on, std::memory_order_relaxed); }
 
   private:
