@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <string>
+#include <system_error>
 
 #include "runtime/clock.hpp"
 #include "runtime/converter.hpp"
@@ -17,6 +18,9 @@ namespace {
 // gets FFmpeg's own memory and a copy.
 constexpr int reference_frames = 6;
 constexpr double first_backoff_s = 0.25;
+constexpr double longest_s = 1e8;        // three years: beyond it a time is a mistake
+constexpr double longest_key_interval_s = 10;
+constexpr double longest_pause_s = 60;   // between two pictures of a file that is played at its own pace
 
 RingOptions plan_ring(const Source& source, const FeedOptions& options) {
     const StreamInfo& info = source.info();
@@ -47,6 +51,10 @@ Feed::Feed(SourceOptions source, FeedOptions options)
     : options_(options), source_(std::make_unique<Source>(std::move(source))), info_(source_->info()) {
     if (options_.threads < 1 || options_.threads > 64) {
         throw Error(Fault::usage, "A codec runs on 1 to 64 threads, got " + std::to_string(options_.threads) + ".");
+    }
+    if (!(options_.max_backoff_s > 0) || options_.max_backoff_s > 1e6) {
+        throw Error(Fault::usage, "max_backoff_s must be above 0 seconds, got " + std::to_string(options_.max_backoff_s) +
+                                      ". To give up at once, turn reconnect off.");
     }
     ring_ = FrameRing::open(plan_ring(*source_, options_));
     writer_ = ring_->writer();
@@ -105,6 +113,13 @@ FeedState Feed::lose(FeedState state, const std::string& why) {
     return conclude(state, why);
 }
 
+// stop() cut the source short: no fault of the source's, but what it sends meanwhile is missed.
+FeedState Feed::pause() {
+    writer_.mark_gap();
+    lost_ = info_.live;
+    return FeedState::stalled;
+}
+
 bool Feed::wait(double duration_s) {
     const std::int64_t until = monotonic_ns() + static_cast<std::int64_t>(duration_s * 1e9);
     while (monotonic_ns() < until) {
@@ -121,7 +136,7 @@ bool Feed::recover() {
         source_->reopen();
         open_decoder();
     } catch (const Error& error) {
-        conclude(FeedState::stalled, error.what());
+        if (!stopping_.load(std::memory_order_relaxed)) conclude(FeedState::stalled, error.what());
         return false;
     }
     lost_ = false;
@@ -132,8 +147,11 @@ bool Feed::recover() {
 
 // The next decoded picture, or the state that stands in its way.
 std::optional<FeedState> Feed::fetch(Picture& picture) {
+    const std::int64_t until = monotonic_ns() + static_cast<std::int64_t>(source_->options().timeout_s * 1e9);
     while (!decoder_->receive(picture)) {
         if (finished_) return FeedState::ended;
+        // Packets that make no pictures are no delivery.
+        if (info_.live && monotonic_ns() > until) return FeedState::stalled;
         switch (source_->read()) {
             case ReadState::packet:
                 decoder_->send(source_->packet(), source_->captured_ns());
@@ -157,6 +175,7 @@ FeedState Feed::advance() {
     for (;;) {
         if (picture_.empty()) std::swap(picture_, ahead_);
         if (const auto obstacle = picture_.empty() ? fetch(picture_) : std::nullopt) {
+            if (*obstacle != FeedState::ended && stopping_.load(std::memory_order_relaxed)) return pause();
             switch (*obstacle) {
                 case FeedState::stalled:
                     return lose(FeedState::stalled, "Nothing came from '" + source_->options().url + "' for " +
@@ -169,14 +188,24 @@ FeedState Feed::advance() {
                     return conclude(FeedState::ended);
             }
         }
-        if (options_.realtime && threaded_) pace(picture_.pts());
+        if (options_.realtime && threaded_) {
+            pace(picture_.pts());
+            if (stopping_.load(std::memory_order_relaxed)) return FeedState::stalled;  // the picture keeps
+        }
         if (!decoder_->publish(picture_)) continue;
         backoff_s_ = 0;
         return conclude(FeedState::running);
     }
 }
 
+std::unique_lock<std::mutex> Feed::take_control() {
+    std::unique_lock lock(control_, std::try_to_lock);
+    if (!lock) throw Error(Fault::usage, "Another thread is using this source: one at a time may step or seek it.");
+    return lock;
+}
+
 FeedState Feed::step() {
+    const auto control = take_control();
     if (threaded_) {
         throw Error(Fault::usage, "This source runs on its own thread: read its ring, or stop() it and step it yourself.");
     }
@@ -184,28 +213,45 @@ FeedState Feed::step() {
 }
 
 void Feed::seek(double time_s) {
+    const auto control = take_control();
     if (threaded_) throw Error(Fault::usage, "Stop the source before seeking in it.");
     if (info_.live) throw Error(Fault::usage, "'" + source_->options().url + "' is live and cannot be searched.");
-    if (!(time_s >= 0) || (info_.duration_s > 0 && time_s > info_.duration_s + 1)) {
+    const double first_s = std::clamp(info_.start_s, -longest_s, 0.0);
+    const double end_s = std::max(0.0, info_.start_s) + info_.duration_s + 1;
+    const double last_s = info_.duration_s > 0 ? std::min(end_s, longest_s) : longest_s;
+    if (!(time_s >= first_s && time_s <= last_s)) {
         throw Error(Fault::usage, "'" + source_->options().url + "' lasts " + std::to_string(info_.duration_s) +
                                       " s; cannot seek to " + std::to_string(time_s) + " s.");
     }
     sought_ = true;
     const double unit = static_cast<double>(info_.time_base_num) / info_.time_base_den;
     const auto target = static_cast<std::int64_t>(std::floor(time_s / unit + 1e-6));
-    // Containers without a good index land after the target: start further back until the first picture is early enough.
+    // A container without a good index lands after the target, behind the last picture or between key frames: start
+    // further back until the picture is there and whole.
+    const std::uint64_t damaged_packets = counted_.damaged_packets;
     for (double back_s = 0;; back_s = std::max(1.0, 4 * back_s)) {
-        const double from_s = std::max(0.0, time_s - back_s);
-        if (!source_->seek(from_s) && !source_->seek(0)) source_->reopen();
-        picture_.clear();
-        ahead_.clear();
-        finished_ = false;
-        decoder_->flush();
-        writer_.mark_gap();
-        if (fetch(ahead_).has_value()) return;  // nothing there: step() will say so
-        if (ahead_.pts() == no_pts || ahead_.pts() <= target || from_s == 0) break;
+        const double from_s = std::max(first_s, time_s - back_s);
+        const bool damaged_for_good = !picture_.empty() && back_s > longest_key_interval_s;
+        const bool landed = land(from_s, target);
+        counted_.damaged_packets = damaged_packets;  // what a search skips between key frames is no damage
+        if (landed || from_s == first_s || damaged_for_good) return;
     }
-    // Decode on until the picture after the target; the one before it is on screen.
+}
+
+// Decodes from `from_s` to the picture on screen at `target`. False when starting earlier may do better.
+bool Feed::land(double from_s, std::int64_t target) {
+    if (!source_->seek(from_s) && !source_->seek(0)) source_->reopen();
+    picture_.clear();
+    ahead_.clear();
+    finished_ = false;
+    decoder_->flush();
+    writer_.mark_gap();
+    if (fetch(ahead_).has_value()) return false;  // nothing there: step() will say so
+    if (ahead_.pts() == no_pts && target > 0) {
+        throw Error(Fault::usage, "The pictures of '" + source_->options().url + "' carry no time stamps, so it cannot be "
+                                      "searched. Convert it to mp4 or mkv.");
+    }
+    if (ahead_.pts() > target) return false;
     while (ahead_.pts() != no_pts && ahead_.pts() <= target) {
         picture_.clear();
         std::swap(picture_, ahead_);
@@ -214,17 +260,22 @@ void Feed::seek(double time_s) {
             break;
         }
     }
+    return picture_.empty() || !picture_.damaged();
 }
 
 void Feed::pace(std::int64_t pts) {
     if (pts == no_pts) return;
     const double unit = static_cast<double>(info_.time_base_num) / info_.time_base_den;
-    if (pace_origin_ns_ == 0) {
+    // Time stamps that jump (a damaged or joined file) start the pace anew.
+    const double jump_s = static_cast<double>(pts) * unit - static_cast<double>(paced_pts_) * unit;
+    paced_pts_ = pts;
+    if (pace_origin_ns_ == 0 || jump_s < 0 || jump_s > longest_pause_s) {
         pace_origin_ns_ = monotonic_ns();
         pace_origin_pts_ = pts;
     }
     const double due_s = static_cast<double>(pts - pace_origin_pts_) * unit;
-    wait(due_s - static_cast<double>(monotonic_ns() - pace_origin_ns_) / 1e9);
+    const double wait_s = due_s - static_cast<double>(monotonic_ns() - pace_origin_ns_) / 1e9;
+    wait(wait_s);
 }
 
 void Feed::run() {
@@ -242,13 +293,20 @@ void Feed::run() {
 }
 
 void Feed::start() {
+    const auto control = take_control();
     if (threaded_) throw Error(Fault::usage, "This source runs already.");
-    threaded_ = true;
     pace_origin_ns_ = 0;
-    thread_ = std::thread(&Feed::run, this);
+    threaded_ = true;
+    try {
+        thread_ = std::thread(&Feed::run, this);
+    } catch (const std::system_error&) {
+        threaded_ = false;
+        throw Error(Fault::environment, "The system has no thread left for this source.");
+    }
 }
 
 void Feed::stop() {
+    const std::lock_guard control(control_);
     if (!threaded_) return;
     stopping_.store(true, std::memory_order_relaxed);
     source_->interrupt();

@@ -55,15 +55,20 @@ class Feed {
     const StreamInfo& info() const { return info_; }
     const std::shared_ptr<FrameRing>& ring() const { return ring_; }
 
+    // step, seek, start and stop may be called from any thread, one at a time: a second caller gets an Error (usage),
+    // and stop() waits for its turn.
+
     // Publishes the next frame. Blocks until there is one, the end, or the time-out. Not while a thread runs.
     FeedState step();
-    // The next step publishes the frame that is on screen at `time_s`. Throws Error (usage) for a live source or a
-    // time outside the recording. Not while a thread runs.
+    // The next step publishes the frame that is on screen at `time_s`, on the scale of the frames' own time stamps.
+    // Throws Error (usage) for a live source, a stream without time stamps or a time outside the recording. Not while a
+    // thread runs.
     void seek(double time_s);
 
     // Runs step() on a thread of its own until the end, a failure or stop().
     void start();
-    // Ends that thread, at once even if the source hangs. Frames already published stay readable.
+    // Ends that thread, at once even if the source hangs. Frames already published stay readable; step() and start()
+    // go on from there, a live source with a new connection. Harmless when no thread runs.
     void stop();
 
     // Any thread.
@@ -72,9 +77,12 @@ class Feed {
     FeedStats stats() const;
 
   private:
+    std::unique_lock<std::mutex> take_control();
     FeedState advance();
     std::optional<FeedState> fetch(Picture& picture);
     FeedState lose(FeedState state, const std::string& why);
+    FeedState pause();
+    bool land(double from_s, std::int64_t target);
     bool recover();
     void open_decoder();
     bool wait(double seconds);
@@ -98,7 +106,9 @@ class Feed {
     double backoff_s_ = 0;
     std::int64_t pace_origin_ns_ = 0;
     std::int64_t pace_origin_pts_ = 0;
+    std::int64_t paced_pts_ = 0;
 
+    std::mutex control_;
     std::thread thread_;
     std::atomic<bool> stopping_{false};
     mutable std::mutex mutex_;  // guards what other threads may ask for, below
