@@ -1,7 +1,9 @@
 """The same feed on PyAV, for machines where the core was built without FFmpeg's development packages.
 
 PyAV decodes into its own memory, so each frame is copied into its slot. The rest, from the ring to the messages, does
-what compass_edge._native.Feed does (runtime/feed.hpp), in the same order.
+what compass_edge._native.Feed does (runtime/feed.hpp), in the same order. Two things PyAV does not offer: a read that
+waits for the network ends only with its time-out, so stop() may take that long; and of a frame's faults it tells only
+whether it is corrupt, so a concealed error may pass unflagged.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from pathlib import Path
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import av
@@ -20,13 +22,15 @@ import av.error
 from compass_edge.errors import CompassError, UsageError
 from compass_edge.frames.native import native
 from compass_edge.frames.pyav_picture import quarter_turns, ring_format, upright_picture
+from compass_edge.frames.pyav_source import Broken, PyAvSource, Stalled
 
 if TYPE_CHECKING:
     from compass_edge._native import FrameRing
 
-_PATIENCE = 16  # failures in a row after which a file will not recover
 _FIRST_BACKOFF_S = 0.25
-_MAX_PIXELS = 1 << 26
+_LONGEST_S = 1e8  # beyond it a time is a mistake
+_LONGEST_KEY_INTERVAL_S = 10
+_LONGEST_PAUSE_S = 60  # between two pictures of a file that is played at its own pace
 
 
 @dataclass(slots=True)
@@ -42,14 +46,6 @@ class _Counts:
     stalls: int = 0
     reconnects: int = 0
     truncated: bool = False
-
-
-class _Stalled(Exception):
-    pass
-
-
-class _Broken(Exception):
-    pass
 
 
 class PyAvFeed:
@@ -75,19 +71,27 @@ class PyAvFeed:
     ) -> None:
         if not url:
             raise UsageError("A source needs a URL: a path, rtsp://... or /dev/video0.")
+        if "\0" in url:
+            raise UsageError("A source's URL must not contain a zero byte.")
         if not 0 < timeout_s <= 1e6:
             raise UsageError(f"timeout_s must be above 0 seconds, got {timeout_s}.")
-        self._url, self._timeout_s, self._format, self._options = url, timeout_s, format, options
-        self._threads, self._source_id, self._realtime = threads, source_id, realtime
+        if not 1 <= threads <= 64:
+            raise UsageError(f"A codec runs on 1 to 64 threads, got {threads}.")
+        if not 0 < max_backoff_s <= 1e6:
+            raise UsageError(
+                f"max_backoff_s must be above 0 seconds, got {max_backoff_s}. To give up at once, turn reconnect off."
+            )
+        self._url, self._source_id, self._realtime = url, source_id, realtime
         self._reconnect, self._max_backoff_s = reconnect, max_backoff_s
         self._counts = _Counts()
+        self._control = threading.Lock()  # held by whoever steps, seeks, starts or stops
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
-        self._lost = self._sought = self._damaged = False
+        self._lost = self._sought = False
         self._backoff_s = 0.0
-        self._taken: dict[int | None, int] = {}
         self.state, self.failure = "running", ""
-        self._open()
+        self._source = PyAvSource(url, timeout_s=timeout_s, format=format, options=options, threads=threads)
+        self._pending = [self._first_frame()]
         self.info = self._describe()
 
         core = native()
@@ -104,66 +108,70 @@ class PyAvFeed:
 
     @property
     def stats(self) -> dict[str, Any]:
-        return {field.name: getattr(self._counts, field.name) for field in fields(_Counts)}
+        self._counts.packets, self._counts.damaged_packets = self._source.packets, self._source.damaged_packets
+        return asdict(self._counts)
 
     def step(self) -> str:
-        if self._thread is not None:
-            raise UsageError("This source runs on its own thread: read its ring, or stop() it and step it yourself.")
-        return self._advance()
+        with self._in_control():
+            if self._thread is not None:
+                raise UsageError(
+                    "This source runs on its own thread: read its ring, or stop() it and step it yourself."
+                )
+            return self._advance()
 
     def seek(self, time_s: float) -> None:
-        if self._thread is not None:
-            raise UsageError("Stop the source before seeking in it.")
-        if self.info["live"]:
-            raise UsageError(f"'{self._url}' is live and cannot be searched.")
-        duration = self.info["duration_s"]
-        if not time_s >= 0 or (duration > 0 and time_s > duration + 1):
-            raise UsageError(f"'{self._url}' lasts {duration:f} s; cannot seek to {time_s:f} s.")
-        self._sought = True
-        base = self._stream.time_base
-        target = math.floor(time_s / base + 1e-6)
-        # Containers without a good index land after the target: start further back until the first picture is early enough.
-        back_s = 0.0
-        while True:
-            start = max(0.0, time_s - back_s)
-            try:
-                self._container.seek(int(start / base), stream=self._stream, backward=True)
-            except av.error.FFmpegError:
-                self._open()
-            self._pending = []
-            self._frames = self._decode()
-            self._writer.mark_gap()
-            ahead = next(self._frames, None)
-            if ahead is None or ahead.pts is None or ahead.pts <= target or start == 0:
-                break
-            back_s = max(1.0, 4 * back_s)
-        # Decode on until the picture after the target; the one before it is on screen.
-        shown = None
-        while ahead is not None and ahead.pts is not None and ahead.pts <= target:
-            shown, ahead = ahead, next(self._frames, None)
-        self._pending = [frame for frame in (shown, ahead) if frame is not None]
+        with self._in_control():
+            if self._thread is not None:
+                raise UsageError("Stop the source before seeking in it.")
+            if self.info["live"]:
+                raise UsageError(f"'{self._url}' is live and cannot be searched.")
+            duration, start = self.info["duration_s"], self._source.start_s
+            first = max(min(start, 0.0), -_LONGEST_S)
+            last = min(max(start, 0.0) + duration + 1, _LONGEST_S) if duration > 0 else _LONGEST_S
+            if not first <= time_s <= last:
+                raise UsageError(f"'{self._url}' lasts {duration:f} s; cannot seek to {time_s:f} s.")
+            self._sought = True
+            target = math.floor(time_s / float(self._source.stream.time_base) + 1e-6)
+            # A container without a good index lands after the target, behind the last picture or between key frames:
+            # start further back until the picture is there and whole.
+            damaged_packets, back = self._source.damaged_packets, 0.0
+            while True:
+                start = max(first, time_s - back)
+                self._writer.mark_gap()
+                found = self._land(start, target)
+                self._source.damaged_packets = damaged_packets  # what a search skips between key frames is no damage
+                if found or start == first or (self._pending and back > _LONGEST_KEY_INTERVAL_S):
+                    return
+                back = max(1.0, 4 * back)
 
     def start(self) -> None:
-        if self._thread is not None:
-            raise UsageError("This source runs already.")
-        self._stopping.clear()
-        self._thread = threading.Thread(target=self._run, name="compass-edge feed", daemon=True)
-        self._thread.start()
+        with self._in_control():
+            if self._thread is not None:
+                raise UsageError("This source runs already.")
+            self._thread = threading.Thread(target=self._run, name="compass-edge feed", daemon=True)
+            self._thread.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
-        self._thread = None
+        with self._control:
+            if self._thread is not None:
+                self._stopping.set()
+                self._thread.join()
+                self._stopping.clear()
+            self._thread = None
+
+    @contextmanager
+    def _in_control(self) -> Iterator[None]:
+        if not self._control.acquire(blocking=False):
+            raise UsageError("Another thread is using this source: one at a time may step or seek it.")
+        try:
+            yield
+        finally:
+            self._control.release()
 
     def _run(self) -> None:
-        origin: tuple[float, float] | None = None
+        self._pace_origin: tuple[float, float] | None = None
+        self._paced = 0.0
         while not self._stopping.is_set():
-            if self._realtime and not self._pending and (frame := next(self._frames, None)) is not None:
-                self._pending.append(frame)
-            if self._realtime and self._pending and self._pending[0].time is not None:
-                origin = origin or (time.monotonic(), self._pending[0].time)
-                self._stopping.wait(max(0.0, origin[0] + self._pending[0].time - origin[1] - time.monotonic()))
             try:
                 state = self._advance()
             except Exception as error:  # the thread's last word: whoever asks for the state must see it
@@ -177,23 +185,35 @@ class PyAvFeed:
             return "stalled"
         while True:
             try:
-                frame = self._pending.pop(0) if self._pending else next(self._frames, None)
-            except _Stalled:
-                return self._lose("stalled", f"Nothing came from '{self._url}' for {self._timeout_s:f} s.")
-            except _Broken as error:
+                if not self._pending and (frame := self._source.fetch()) is not None:
+                    self._pending.append(frame)
+            except Stalled:
+                return self._lose("stalled", f"Nothing came from '{self._url}' for {self._source.timeout_s:f} s.")
+            except Broken as error:
                 return self._lose("stalled" if self._reconnect else "failed", f"'{self._url}' broke off: {error}.")
-            if frame is None:
-                self._counts.truncated = not self._sought and self._counts.packets < self.info["frames"]
+            if not self._pending:
+                self._counts.truncated = not self._sought and self._source.packets < self.info["frames"]
                 self.state = "ended"
                 return "ended"
-            if self._publish(frame):
+            if self._realtime and self._thread is not None:
+                self._pace(self._pending[0].time)
+                if self._stopping.is_set():
+                    return "stalled"  # the picture keeps
+            if self._publish(self._pending.pop(0)):
                 self._backoff_s = 0.0
                 self.state = "running"
                 return "running"
 
     def _publish(self, frame: av.VideoFrame) -> bool:
-        picture = upright_picture(frame)
-        damaged = self._note_damage(frame)
+        damaged = self._source.is_damaged(frame)
+        try:
+            picture = upright_picture(frame)
+        except (av.error.FFmpegError, ValueError) as error:
+            raise CompassError(
+                f"FFmpeg cannot convert pictures of the pixel format {frame.format.name} ({error}). Re-encode the video as "
+                "h264 in yuv420p."
+            ) from None
+        base = frame.time_base or self._source.stream.time_base
         try:
             self._writer.push(
                 picture.planes,
@@ -202,9 +222,9 @@ class PyAvFeed:
                 height=picture.height,
                 matrix=picture.matrix,
                 range=picture.range,
-                captured_ns=self._taken.get(frame.pts, self._taken_ns),
+                captured_ns=self._source.captured_ns(frame),
                 pts=frame.pts,
-                time_base=(frame.time_base.numerator, frame.time_base.denominator),
+                time_base=(base.numerator, base.denominator),
                 source=self._source_id,
                 damaged=damaged,
             )
@@ -220,17 +240,46 @@ class PyAvFeed:
             self._counts.copied += 1
         return True
 
-    def _note_damage(self, frame: av.VideoFrame) -> bool:
-        if frame.is_corrupt:
-            self._counts.damaged_packets += 1
-            self._damaged = True
-        elif frame.key_frame:
-            self._damaged = False
-        return self._damaged
+    def _pace(self, time_s: float | None) -> None:
+        if time_s is None:
+            return
+        # Time stamps that jump (a damaged or joined file) start the pace anew.
+        jump, self._paced = time_s - self._paced, time_s
+        if self._pace_origin is None or not 0 <= jump <= _LONGEST_PAUSE_S:
+            self._pace_origin = (time.monotonic(), time_s)
+        began, first = self._pace_origin
+        self._stopping.wait(max(0.0, began + time_s - first - time.monotonic()))
+
+    def _land(self, start_s: float, target: int) -> bool:
+        """Decodes from `start_s` to the picture on screen at `target`. False when starting earlier may do better."""
+        self._pending = []
+        try:
+            self._source.seek(start_s)
+            ahead = self._source.fetch()
+            if ahead is None:
+                return False
+            if ahead.pts is None and target > 0:
+                raise UsageError(
+                    f"The pictures of '{self._url}' carry no time stamps, so it cannot be searched. Convert it to mp4 or mkv."
+                )
+            if ahead.pts is not None and ahead.pts > target:
+                self._pending = [ahead]
+                return False
+            shown, damaged = None, False
+            while ahead is not None and ahead.pts is not None and ahead.pts <= target:
+                shown, damaged = ahead, self._source.is_damaged(ahead)
+                ahead = self._source.fetch()
+        except (Stalled, Broken):
+            return False
+        self._pending = [frame for frame in (shown, ahead) if frame is not None]
+        return not damaged
 
     def _lose(self, state: str, why: str) -> str:
         """Delivery stopped: the next frame that comes, whenever it comes, has a gap before it."""
         self._writer.mark_gap()
+        if self._stopping.is_set():  # no fault of the source's, but what it sends meanwhile is missed
+            self._lost = self.info["live"]
+            return "stalled"
         self._lost = self.info["live"] and self._reconnect
         self._counts.stalls += 1
         self.state, self.failure = state, why
@@ -241,143 +290,42 @@ class PyAvFeed:
             return False
         self._backoff_s = min(max(2 * self._backoff_s, _FIRST_BACKOFF_S), self._max_backoff_s)
         try:
-            self._open()
+            self._source.open()
         except CompassError as error:
             self.state, self.failure = "stalled", str(error)
             return False
+        self._pending = []
         self._lost = False
         self._counts.reconnects += 1
         return True
 
-    def _is_device(self) -> bool:
-        return self._format in ("v4l2", "video4linux2") or self._url.startswith(("v4l2://", "/dev/video"))
-
-    def _is_live(self) -> bool:
-        scheme = self._url.split("://")[0] if "://" in self._url else ""
-        return self._is_device() or scheme not in ("", "file", "http", "https")
-
-    def _open(self) -> None:
-        url = self._url.removeprefix("v4l2://")
-        format = self._format or ("v4l2" if self._is_device() else None)
-        options = dict(self._options)
-        if not self._is_live():
-            # A playlist must not make us open other files or hosts than the one that was named.
-            web = url.startswith("http")
-            options.setdefault("protocol_whitelist", "http,https,tcp,tls,crypto,data" if web else "file,crypto,data")
+    def _first_frame(self) -> av.VideoFrame:
+        """Only a decoded frame tells the rotation and, for some streams, the size."""
         try:
-            self._container = av.open(
-                url, format=format, options=options, timeout=(self._timeout_s, self._timeout_s), metadata_errors="ignore"
-            )
-        except (av.error.FFmpegError, OSError, ValueError) as error:
-            raise self._explain(error) from None
-        if not self._container.streams.video:
-            raise UsageError(
-                f"'{self._url}' has no video stream (FFmpeg reads it as {self._container.format.long_name}). Expected a video."
-            )
-        self._stream = self._container.streams.video[0]
-        self._stream.codec_context.thread_count = self._threads
-        if self._stream.codec_context.width * self._stream.codec_context.height > _MAX_PIXELS:
-            raise UsageError(f"'{self._url}' claims pictures of more than {_MAX_PIXELS} pixels: it is damaged.")
-        self._frames = self._decode()
-        # Only a decoded frame tells the rotation and, for some streams, the size.
-        try:
-            first = next(self._frames, None)
-        except (_Stalled, _Broken) as error:
+            first = self._source.fetch()
+        except (Stalled, Broken):
             raise CompassError(
-                f"'{self._url}' did not answer within {self._timeout_s:f} s ({error}). Check that the camera or the sender "
-                "runs and can be reached, or raise timeout_s."
+                f"'{self._url}' did not answer within {self._source.timeout_s:f} s. Check that the camera or the sender runs "
+                "and can be reached, or raise timeout_s."
             ) from None
         if first is None:
             raise UsageError(
                 f"'{self._url}' has a video stream in which no picture can be decoded: it is damaged or ends before its "
                 "first picture."
             )
-        self._pending = [first]
+        return first
 
     def _describe(self) -> dict[str, Any]:
-        stream, first = self._stream, self._pending[0]
+        stream, first = self._source.stream, self._pending[0]
         turns = quarter_turns(first)
-        duration = float(stream.duration * stream.time_base) if stream.duration else 0.0
         return {
-            "codec": stream.codec_context.name,
+            "codec": stream.codec_context.codec.canonical_name,
             "pixel_format": first.format.name,
             "width": first.height if turns % 2 else first.width,
             "height": first.width if turns % 2 else first.height,
             "rotation": 90 * turns,
             "frame_rate": float(stream.guessed_rate or stream.average_rate or 0),
-            "duration_s": duration or float(self._container.duration or 0) / 1e6,
+            "duration_s": self._source.duration_s,
             "frames": stream.frames,
-            "live": self._is_live(),
+            "live": self._source.is_live,
         }
-
-    def _decode(self) -> Iterator[av.VideoFrame]:
-        """Decoded frames to the end of the stream, over whatever damage lies on the way."""
-        faults = 0
-        packets = self._container.demux(self._stream)
-        while True:
-            try:
-                packet = next(packets, None)
-            except av.error.FFmpegError as error:
-                if isinstance(error, (av.error.ExitError, av.error.TimeoutError)):
-                    raise _Stalled from None
-                faults += 1
-                if self._is_live():
-                    raise _Broken(str(error)) from None
-                if faults == _PATIENCE:
-                    return
-                packets = self._container.demux(self._stream)
-                continue
-            if packet is None:
-                if self._is_live():
-                    raise _Broken("the stream ended")
-                return
-            faults = 0
-            self._taken_ns = time.monotonic_ns()
-            if packet.size > 0:
-                self._counts.packets += 1
-                self._taken[packet.pts] = self._taken_ns
-                if len(self._taken) > 64:
-                    self._taken.pop(next(iter(self._taken)))
-            try:
-                yield from packet.decode()
-            except av.error.FFmpegError:
-                self._counts.damaged_packets += 1
-                self._damaged = True
-
-    def _explain(self, error: Exception) -> CompassError:
-        """What a person can do about a source that did not open."""
-        quoted = f"'{self._url}'"
-        what = getattr(error, "strerror", None) or str(error)
-        if isinstance(error, (av.error.ExitError, av.error.TimeoutError)):
-            return CompassError(
-                f"{quoted} did not answer within {self._timeout_s:f} s. Check that the camera or the sender runs and can be "
-                "reached, or raise timeout_s."
-            )
-        if self._is_device():
-            return UsageError(
-                f"No frames could be had from the camera {quoted}: {what}. `v4l2-ctl --list-devices` shows which devices "
-                "exist; reading one needs the group `video`."
-            )
-        if self._is_live():
-            return CompassError(
-                f"No stream could be opened at {quoted}: {what}. Check the address and that the sender runs."
-            )
-        path = Path(self._url)
-        if "://" not in self._url:
-            if not path.exists():
-                return UsageError(f"There is no file {quoted}. Check the path.")
-            if path.is_dir():
-                return UsageError(f"{quoted} is a folder; expected a video file. Name one file in it.")
-            if path.is_file() and path.stat().st_size == 0:
-                return UsageError(f"{quoted} is empty (0 bytes); expected a video. Copy or record it again.")
-            if isinstance(error, PermissionError):
-                return UsageError(f"{quoted} may not be read by this user.")
-            with path.open("rb") as file:
-                if file.read(12)[4:8] == b"ftyp":
-                    return UsageError(
-                        f"{quoted} is an MP4 without a readable index (moov): it is damaged, or its recording or copying was "
-                        "cut off. Copy or record it again."
-                    )
-        return UsageError(
-            f"{quoted} is not a video that FFmpeg can read: {what}. Expected a video file such as mp4, mkv, avi or mjpeg."
-        )

@@ -73,7 +73,7 @@ def _bytes_of(frame: av.VideoFrame, format: str, index: int) -> NDArray[np.uint8
     halved = index in _HALVED.get(format, ())
     columns = (frame.width + 1) // 2 if halved else frame.width
     rows = (frame.height + 1) // 2 if halved and format != "yuyv" else frame.height
-    lines = np.frombuffer(plane, np.uint8)[: rows * plane.line_size].reshape(rows, plane.line_size)
+    lines = np.frombuffer(memoryview(plane), np.uint8)[: rows * plane.line_size].reshape(rows, plane.line_size)
     return lines[:, : columns * _SAMPLE_BYTES[format][index]]
 
 
