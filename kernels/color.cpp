@@ -41,12 +41,16 @@ PictureRow picture_row(const ImageView& image, int y) {
 ConvertRow row_converter(PixelFormat format, Isa isa) {
     switch (isa) {
 #if defined(__x86_64__)
-        case Isa::avx2: return avx2::row_converter(format);
-        case Isa::avx512: return avx512::row_converter(format);
+        case Isa::avx2:
+            return avx2::row_converter(format);
+        case Isa::avx512:
+            return avx512::row_converter(format);
 #elif defined(__aarch64__)
-        case Isa::neon: return neon::row_converter(format);
+        case Isa::neon:
+            return neon::row_converter(format);
 #endif
-        default: return scalar::row_converter(format);
+        default:
+            return scalar::row_converter(format);
     }
 }
 

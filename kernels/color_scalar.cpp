@@ -54,11 +54,16 @@ void gray8(const PictureRow& row, int width, const ColorCoefficients& c, std::ui
 
 ConvertRow row_converter(PixelFormat format) {
     switch (format) {
-        case PixelFormat::yuv420p: return yuv420p;
-        case PixelFormat::nv12: return nv12;
-        case PixelFormat::yuyv: return yuyv;
-        case PixelFormat::rgb24: return rgb24;
-        case PixelFormat::gray8: return gray8;
+        case PixelFormat::yuv420p:
+            return yuv420p;
+        case PixelFormat::nv12:
+            return nv12;
+        case PixelFormat::yuyv:
+            return yuyv;
+        case PixelFormat::rgb24:
+            return rgb24;
+        case PixelFormat::gray8:
+            return gray8;
     }
     return nullptr;
 }

@@ -9,8 +9,12 @@ struct Matrix {
     I16 luma, bias, red_v, green_u, green_v, blue_u;
 
     explicit Matrix(const ColorCoefficients& c)
-        : luma(splat(c.luma)), bias(splat(c.bias)), red_v(splat(c.red_v)), green_u(splat(c.green_u)),
-          green_v(splat(c.green_v)), blue_u(splat(c.blue_u)) {}
+        : luma(splat(c.luma)),
+          bias(splat(c.bias)),
+          red_v(splat(c.red_v)),
+          green_u(splat(c.green_u)),
+          green_v(splat(c.green_v)),
+          blue_u(splat(c.blue_u)) {}
 
     I16 luma_of(I16 high) const { return add(rounded_product(halve(high), luma), bias); }
 };
@@ -110,11 +114,16 @@ void convert_row(const PictureRow& row, int width, const ColorCoefficients& coef
 
 ConvertRow row_converter(PixelFormat format) {
     switch (format) {
-        case PixelFormat::yuv420p: return convert_row<Yuv420p>;
-        case PixelFormat::nv12: return convert_row<Nv12>;
-        case PixelFormat::yuyv: return convert_row<Yuyv>;
-        case PixelFormat::rgb24: return convert_row<Rgb24>;
-        case PixelFormat::gray8: return convert_row<Gray8>;
+        case PixelFormat::yuv420p:
+            return convert_row<Yuv420p>;
+        case PixelFormat::nv12:
+            return convert_row<Nv12>;
+        case PixelFormat::yuyv:
+            return convert_row<Yuyv>;
+        case PixelFormat::rgb24:
+            return convert_row<Rgb24>;
+        case PixelFormat::gray8:
+            return convert_row<Gray8>;
     }
     return nullptr;
 }

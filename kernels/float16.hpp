@@ -18,7 +18,7 @@ inline std::uint16_t to_f16(float value) {
     const std::uint32_t magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);
     if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // rounds to 65536 or more
-    if (magnitude < 0x33000000u) return static_cast<std::uint16_t>(sign);             // below half of the least subnormal
+    if (magnitude < 0x33000000u) return static_cast<std::uint16_t>(sign);  // below half of the least subnormal
     const std::uint32_t exponent = magnitude >> 23;
     std::uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
     // A normal half keeps 10 of 23 fraction bits; below 2^-14 one bit fewer for each power of two.

@@ -53,10 +53,14 @@ std::string list_available() {
 
 std::string_view name(Isa isa) {
     switch (isa) {
-        case Isa::scalar: return "scalar";
-        case Isa::avx2: return "avx2";
-        case Isa::avx512: return "avx512";
-        case Isa::neon: return "neon";
+        case Isa::scalar:
+            return "scalar";
+        case Isa::avx2:
+            return "avx2";
+        case Isa::avx512:
+            return "avx512";
+        case Isa::neon:
+            return "neon";
     }
     return "unknown";
 }
@@ -81,8 +85,9 @@ Isa parse_isa(std::string_view text) {
     }
     for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::neon}) {
         if (name(isa) != text) continue;
-        throw std::invalid_argument("The instruction set '" + std::string(text) + "' is not available on this machine, " +
-                                    "which runs " + list_available() + ". Choose one of those, or leave it unset.");
+        throw std::invalid_argument("The instruction set '" + std::string(text) +
+                                    "' is not available on this machine, " + "which runs " + list_available() +
+                                    ". Choose one of those, or leave it unset.");
     }
     throw std::invalid_argument("Expected an instruction set of scalar, avx2, avx512 or neon, got '" +
                                 std::string(text) + "'. This machine runs " + list_available() +

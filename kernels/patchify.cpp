@@ -67,12 +67,16 @@ PatchifyBand band_patchifier(Dtype dtype, NormaliseForm form, int patch, Isa isa
     if (form == NormaliseForm::table) return scalar::band_patchifier(dtype);
     switch (isa) {
 #if defined(__x86_64__)
-        case Isa::avx2: return avx2::band_patchifier(dtype, form, patch);
-        case Isa::avx512: return avx512::band_patchifier(dtype, form, patch);
+        case Isa::avx2:
+            return avx2::band_patchifier(dtype, form, patch);
+        case Isa::avx512:
+            return avx512::band_patchifier(dtype, form, patch);
 #elif defined(__aarch64__)
-        case Isa::neon: return neon::band_patchifier(dtype, form, patch);
+        case Isa::neon:
+            return neon::band_patchifier(dtype, form, patch);
 #endif
-        default: return scalar::band_patchifier(dtype);
+        default:
+            return scalar::band_patchifier(dtype);
     }
 }
 

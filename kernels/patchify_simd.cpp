@@ -5,14 +5,17 @@
 namespace compass_edge::COMPASS_EDGE_ISA {
 namespace {
 
-constexpr int kLargestStaged = 64;   // patch sizes up to this are gathered on the stack
+constexpr int kLargestStaged = 64;  // patch sizes up to this are gathered on the stack
 
 template <NormaliseForm Form>
 struct Channel {
     F32 scale, offset, mean, std, inverse;
 
     Channel(const Normaliser& n, int c)
-        : scale(splat(n.scale[c])), offset(splat(n.offset[c])), mean(splat(n.mean[c])), std(splat(n.std[c])),
+        : scale(splat(n.scale[c])),
+          offset(splat(n.offset[c])),
+          mean(splat(n.mean[c])),
+          std(splat(n.std[c])),
           inverse(splat(n.inverse[c])) {}
 
     F32 operator()(F32 level) const {
@@ -56,8 +59,7 @@ inline void write(const std::uint8_t* pixels, int count, const Normalise& normal
 }
 
 template <class To, NormaliseForm Form, bool Stream>
-inline void patch16(const PatchBand& band, const std::uint8_t* pixels, const Normaliser& n,
-                    typename To::Element* out) {
+inline void patch16(const PatchBand& band, const std::uint8_t* pixels, const Normaliser& n, typename To::Element* out) {
     for (int c = 0; c < 3; ++c) {
         const Channel<Form> normalise(n, c);
         const std::uint8_t* row = pixels + c * band.plane_stride;
@@ -129,9 +131,12 @@ PatchifyBand choose(NormaliseForm form, int patch) {
 PatchifyBand band_patchifier(Dtype dtype, NormaliseForm form, int patch) {
     if (patch > kLargestStaged) return scalar::band_patchifier(dtype);
     switch (dtype) {
-        case Dtype::f32: return choose<ToF32>(form, patch);
-        case Dtype::f16: return choose<ToF16>(form, patch);
-        case Dtype::bf16: return choose<ToBf16>(form, patch);
+        case Dtype::f32:
+            return choose<ToF32>(form, patch);
+        case Dtype::f16:
+            return choose<ToF16>(form, patch);
+        case Dtype::bf16:
+            return choose<ToBf16>(form, patch);
     }
     return nullptr;
 }

@@ -13,8 +13,8 @@
 namespace compass_edge {
 namespace {
 
-// From this many bytes on, the output is written past the caches. Measured with the output read afterwards: below, it is
-// still in a cache when the engine reads it; above, reading each line before it is overwritten costs more than that.
+// From this many bytes on, the output is written past the caches. Measured with the output read afterwards: below, it
+// is still in a cache when the engine reads it; above, reading each line before it is overwritten costs more than that.
 constexpr std::size_t kStreamedBytes = 6u << 20;
 constexpr std::size_t kStreamAlignment = 64;
 
@@ -27,8 +27,9 @@ std::ptrdiff_t padded(int width) {
 
 }  // namespace
 
-// One picture geometry, and the rows in flight: a picture row (only if it is resized horizontally), the rows the vertical
-// pass still reads (only if there is one) and one row of patches. That is what stays in the cache while a frame passes.
+// One picture geometry, and the rows in flight: a picture row (only if it is resized horizontally), the rows the
+// vertical pass still reads (only if there is one) and one row of patches. That is what stays in the cache while a
+// frame passes.
 struct Preprocessor::Plan {
     PatchSpec spec;
     Dtype dtype;
@@ -50,8 +51,12 @@ struct Preprocessor::Plan {
     std::vector<const std::uint8_t*> taps;
 
     Plan(const PatchSpec& s, Dtype d, Isa i)
-        : spec(s), dtype(d), isa(i), normaliser(make_normaliser(s.mean, s.std, d)),
-          resize_row(horizontal_pass(i)), resize_column(vertical_pass(i)),
+        : spec(s),
+          dtype(d),
+          isa(i),
+          normaliser(make_normaliser(s.mean, s.std, d)),
+          resize_row(horizontal_pass(i)),
+          resize_column(vertical_pass(i)),
           patchify(band_patchifier(d, normaliser.form, s.patch, i)) {}
 
     PatchGrid grid_of(int w, int h) const {
@@ -69,7 +74,7 @@ struct Preprocessor::Plan {
 };
 
 void Preprocessor::Plan::fit(const ImageView& image) {
-    width = 0;   // if anything below throws, the next run plans again
+    width = 0;  // if anything below throws, the next run plans again
     grid = grid_of(image.width, image.height);
     const int out_width = grid.width * spec.patch, out_height = grid.height * spec.patch;
     convert = row_converter(image.format, isa);
@@ -113,9 +118,8 @@ void Preprocessor::Plan::run(const ImageView& image, std::uint8_t* out) {
     const auto patch_bytes = static_cast<std::ptrdiff_t>(spec.columns() * bytes(dtype));
     const bool stream = reinterpret_cast<std::uintptr_t>(out) % kStreamAlignment == 0 &&
                         static_cast<std::size_t>(grid.rows() * patch_bytes) >= kStreamedBytes;
-    const PatchBand patches{band,       row_bytes,     plane_stride, spec.patch,
-                            spec.merge, spec.temporal, grid.width,   stream};
-    int converted = 0;   // picture rows that have entered the ring
+    const PatchBand patches{band, row_bytes, plane_stride, spec.patch, spec.merge, spec.temporal, grid.width, stream};
+    int converted = 0;  // picture rows that have entered the ring
     for (int grid_y = 0; grid_y < grid.height; ++grid_y) {
         for (int row = 0; row < spec.patch; ++row) {
             std::uint8_t* to = band + row * row_bytes;

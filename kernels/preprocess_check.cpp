@@ -34,8 +34,9 @@ void check_image(const ImageView& image) {
     if (image.width < 1 || image.height < 1) refuse("Expected a picture with pixels, got a " + describe(image) + ".");
     for (int plane = 0; plane < plane_count(image.format); ++plane) {
         if (image.data[plane] == nullptr) {
-            refuse("A " + describe(image) + " has " + std::to_string(plane_count(image.format)) + " planes, but plane " +
-                   std::to_string(plane) + " is null. Set its address, or the format the picture really has.");
+            refuse("A " + describe(image) + " has " + std::to_string(plane_count(image.format)) +
+                   " planes, but plane " + std::to_string(plane) +
+                   " is null. Set its address, or the format the picture really has.");
         }
         const PlaneExtent extent = plane_extent(image.format, plane, image.width, image.height);
         // A negative stride is a picture stored bottom up.

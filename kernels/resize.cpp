@@ -114,24 +114,32 @@ AxisView ResizeAxis::view() const {
 HorizontalPass horizontal_pass(Isa isa) {
     switch (isa) {
 #if defined(__x86_64__)
-        case Isa::avx2: return avx2::horizontal_pass();
-        case Isa::avx512: return avx512::horizontal_pass();
+        case Isa::avx2:
+            return avx2::horizontal_pass();
+        case Isa::avx512:
+            return avx512::horizontal_pass();
 #elif defined(__aarch64__)
-        case Isa::neon: return neon::horizontal_pass();
+        case Isa::neon:
+            return neon::horizontal_pass();
 #endif
-        default: return scalar::horizontal_pass();
+        default:
+            return scalar::horizontal_pass();
     }
 }
 
 VerticalPass vertical_pass(Isa isa) {
     switch (isa) {
 #if defined(__x86_64__)
-        case Isa::avx2: return avx2::vertical_pass();
-        case Isa::avx512: return avx512::vertical_pass();
+        case Isa::avx2:
+            return avx2::vertical_pass();
+        case Isa::avx512:
+            return avx512::vertical_pass();
 #elif defined(__aarch64__)
-        case Isa::neon: return neon::vertical_pass();
+        case Isa::neon:
+            return neon::vertical_pass();
 #endif
-        default: return scalar::vertical_pass();
+        default:
+            return scalar::vertical_pass();
     }
 }
 

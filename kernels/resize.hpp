@@ -21,14 +21,14 @@ namespace compass_edge {
 // One axis as the kernels see it. A plain struct: it crosses into the code of every instruction set.
 struct AxisView {
     int in, out;
-    int taps;                      // of the widest output
-    int precision;                 // a weight of one is 1 << precision
-    const std::int32_t* start;     // [out] first input
-    const std::int32_t* count;     // [out] inputs used
-    const std::int16_t* weights;   // [out, taps], zero past count
-    // The same for blocks of 16 outputs in four groups of four. A group reads one 16-byte window, which `shuffle` spreads
-    // to two neighbouring inputs an output; adding 2 to it reaches the next two, until the window is used up and is moved.
-    // Null when four outputs span more than a window.
+    int taps;                     // of the widest output
+    int precision;                // a weight of one is 1 << precision
+    const std::int32_t* start;    // [out] first input
+    const std::int32_t* count;    // [out] inputs used
+    const std::int16_t* weights;  // [out, taps], zero past count
+    // The same for blocks of 16 outputs in four groups of four. A group reads one 16-byte window, which `shuffle`
+    // spreads to two neighbouring inputs an output; adding 2 to it reaches the next two, until the window is used up
+    // and is moved. Null when four outputs span more than a window.
     int blocks, pairs, pairs_a_window;
     const std::int32_t* window;         // [blocks, 4]
     const std::uint8_t* shuffle;        // [blocks, 64]

@@ -16,7 +16,8 @@ void horizontal_blocks(const std::uint8_t* in, std::ptrdiff_t in_stride, const A
     // A block is 16 outputs, however many vectors that takes.
     for (int x = 0; x < 16 * axis.blocks; x += kFloats) {
         const std::int32_t* window = axis.window + x / 4;
-        const std::int16_t* weights = axis.block_weights + 32 * static_cast<std::ptrdiff_t>(x / 16) * all_pairs + x % 16 * 2;
+        const std::int16_t* weights =
+            axis.block_weights + 32 * static_cast<std::ptrdiff_t>(x / 16) * all_pairs + x % 16 * 2;
         const U8 first_shuffle = load(axis.shuffle + 4 * static_cast<std::ptrdiff_t>(x));
         auto sum0 = start_sum(half_unit(axis.precision)), sum1 = sum0, sum2 = sum0;
         for (int pair = 0; pair < all_pairs; pair += pairs_a_window) {
@@ -47,11 +48,16 @@ template <int Planes>
 HorizontalBlocks blocks_for(const AxisView& axis) {
     if (axis.pairs > axis.pairs_a_window) return horizontal_blocks<Planes, 0>;
     switch (axis.pairs) {
-        case 2: return horizontal_blocks<Planes, 2>;
-        case 3: return horizontal_blocks<Planes, 3>;
-        case 4: return horizontal_blocks<Planes, 4>;
-        case 5: return horizontal_blocks<Planes, 5>;
-        default: return horizontal_blocks<Planes, 0>;
+        case 2:
+            return horizontal_blocks<Planes, 2>;
+        case 3:
+            return horizontal_blocks<Planes, 3>;
+        case 4:
+            return horizontal_blocks<Planes, 4>;
+        case 5:
+            return horizontal_blocks<Planes, 5>;
+        default:
+            return horizontal_blocks<Planes, 0>;
     }
 }
 
@@ -69,7 +75,8 @@ void horizontal_wide(const std::uint8_t* in, const AxisView& axis, std::uint8_t*
 void horizontal(const std::uint8_t* in, std::ptrdiff_t in_stride, int planes, const AxisView& axis, std::uint8_t* out,
                 std::ptrdiff_t out_stride) {
     if (axis.window == nullptr) {
-        for (int plane = 0; plane < planes; ++plane) horizontal_wide(in + plane * in_stride, axis, out + plane * out_stride);
+        for (int plane = 0; plane < planes; ++plane)
+            horizontal_wide(in + plane * in_stride, axis, out + plane * out_stride);
     } else {
         (planes == 3 ? blocks_for<3>(axis) : blocks_for<1>(axis))(in, in_stride, axis, out, out_stride);
     }

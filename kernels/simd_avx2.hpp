@@ -9,8 +9,8 @@
 namespace compass_edge::avx2 {
 namespace {
 
-constexpr int kBytes = 32;   // of a vector
-constexpr int kFloats = 8;   // f32 lanes
+constexpr int kBytes = 32;  // of a vector
+constexpr int kFloats = 8;  // f32 lanes
 using U8 = __m256i;
 using I16 = __m256i;
 using F32 = __m256;
@@ -43,7 +43,8 @@ inline U8 pack_levels(I16 even, I16 odd) {
     return _mm256_shuffle_epi8(packed, repeat16({0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15}));
 }
 
-// 3 * kBytes interleaved bytes. Each lane holds bytes of three loads at distinct places modulo 3, hence blend, then sort.
+// 3 * kBytes interleaved bytes. Each lane holds bytes of three loads at distinct places modulo 3, hence blend, then
+// sort.
 inline void split3(const std::uint8_t* p, U8& r, U8& g, U8& b) {
     const __m256i v0 = load_lanes(p, p + 48), v1 = load_lanes(p + 16, p + 64), v2 = load_lanes(p + 32, p + 80);
     const __m256i m1 = repeat16({0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0});

@@ -9,8 +9,8 @@
 namespace compass_edge::avx512 {
 namespace {
 
-constexpr int kBytes = 64;    // of a vector
-constexpr int kFloats = 16;   // f32 lanes
+constexpr int kBytes = 64;   // of a vector
+constexpr int kFloats = 16;  // f32 lanes
 using U8 = __m512i;
 using I16 = __m512i;
 using F32 = __m512;
@@ -47,7 +47,8 @@ inline U8 pack_levels(I16 even, I16 odd) {
     return _mm512_shuffle_epi8(packed, repeat16({0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15}));
 }
 
-// 3 * kBytes interleaved bytes. Each lane holds bytes of three loads at distinct places modulo 3, hence blend, then sort.
+// 3 * kBytes interleaved bytes. Each lane holds bytes of three loads at distinct places modulo 3, hence blend, then
+// sort.
 inline void split3(const std::uint8_t* p, U8& r, U8& g, U8& b) {
     const auto third = [p](int at) { return load_lanes(p + at, p + at + 48, p + at + 96, p + at + 144); };
     const __m512i v0 = third(0), v1 = third(16), v2 = third(32);

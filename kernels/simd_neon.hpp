@@ -9,8 +9,8 @@
 namespace compass_edge::neon {
 namespace {
 
-constexpr int kBytes = 16;   // of a vector
-constexpr int kFloats = 4;   // f32 lanes
+constexpr int kBytes = 16;  // of a vector
+constexpr int kFloats = 4;  // f32 lanes
 using U8 = uint8x16_t;
 using I16 = int16x8_t;
 using F32 = float32x4_t;
@@ -21,9 +21,7 @@ inline void store(std::uint8_t* p, U8 v) { vst1q_u8(p, v); }
 // 16-bit lanes. high_*: a byte in the upper half of its lane.
 inline I16 splat(std::int16_t v) { return vdupq_n_s16(v); }
 inline I16 high_even(U8 v) { return vreinterpretq_s16_u16(vshlq_n_u16(vreinterpretq_u16_u8(v), 8)); }
-inline I16 high_odd(U8 v) {
-    return vreinterpretq_s16_u16(vandq_u16(vreinterpretq_u16_u8(v), vdupq_n_u16(0xff00)));
-}
+inline I16 high_odd(U8 v) { return vreinterpretq_s16_u16(vandq_u16(vreinterpretq_u16_u8(v), vdupq_n_u16(0xff00))); }
 inline I16 high_each(const std::uint8_t* p) { return vreinterpretq_s16_u16(vshll_n_u8(vld1_u8(p), 8)); }
 inline I16 halve(I16 v) { return vreinterpretq_s16_u16(vshrq_n_u16(vreinterpretq_u16_s16(v), 1)); }
 inline I16 flip_sign(I16 v) { return veorq_s16(v, vdupq_n_s16(INT16_MIN)); }
@@ -70,9 +68,11 @@ inline void accumulate(Sums& sums, U8 a, U8 b, int16x4_t weights) {
     const int16x8_t a1 = vreinterpretq_s16_u16(vmovl_high_u8(a));
     const int16x8_t b0 = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(b)));
     const int16x8_t b1 = vreinterpretq_s16_u16(vmovl_high_u8(b));
-    sums.part[0] = vmlal_lane_s16(vmlal_lane_s16(sums.part[0], vget_low_s16(a0), weights, 0), vget_low_s16(b0), weights, 1);
+    sums.part[0] =
+        vmlal_lane_s16(vmlal_lane_s16(sums.part[0], vget_low_s16(a0), weights, 0), vget_low_s16(b0), weights, 1);
     sums.part[1] = vmlal_high_lane_s16(vmlal_high_lane_s16(sums.part[1], a0, weights, 0), b0, weights, 1);
-    sums.part[2] = vmlal_lane_s16(vmlal_lane_s16(sums.part[2], vget_low_s16(a1), weights, 0), vget_low_s16(b1), weights, 1);
+    sums.part[2] =
+        vmlal_lane_s16(vmlal_lane_s16(sums.part[2], vget_low_s16(a1), weights, 0), vget_low_s16(b1), weights, 1);
     sums.part[3] = vmlal_high_lane_s16(vmlal_high_lane_s16(sums.part[3], a1, weights, 0), b1, weights, 1);
 }
 inline uint8x8_t narrow_half(int32x4_t low, int32x4_t high, int32x4_t right) {

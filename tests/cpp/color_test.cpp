@@ -83,8 +83,8 @@ TEST(within_one_level_of_the_exact_formula) {
                         const double cb = (u - 128) * (limited ? 255.0 / 224.0 : 1.0);
                         const double cr = (v - 128) * (limited ? 255.0 / 224.0 : 1.0);
                         const double red = level(luma + 2 * (1 - kr) * cr), blue = level(luma + 2 * (1 - kb) * cb);
-                        const double green =
-                            level(luma - 2 * kb * (1 - kb) / (1 - kr - kb) * cb - 2 * kr * (1 - kr) / (1 - kr - kb) * cr);
+                        const double green = level(luma - 2 * kb * (1 - kb) / (1 - kr - kb) * cb -
+                                                   2 * kr * (1 - kr) / (1 - kr - kb) * cr);
                         const Rgb rgb = yuv_to_rgb(y, u, v, c);
                         CHECK(std::abs(rgb.red - red) <= 1 && std::abs(rgb.green - green) <= 1 &&
                               std::abs(rgb.blue - blue) <= 1);
@@ -102,7 +102,8 @@ TEST(black_white_and_gray_are_themselves) {
     for (const ColorMatrix matrix : kMatrices) {
         const ColorCoefficients limited = color_coefficients(matrix, ColorRange::limited);
         const ColorCoefficients full = color_coefficients(matrix, ColorRange::full);
-        for (const auto& [y, expected] : {std::pair(16, 0), std::pair(235, 255), std::pair(0, 0), std::pair(255, 255)}) {
+        for (const auto& [y, expected] :
+             {std::pair(16, 0), std::pair(235, 255), std::pair(0, 0), std::pair(255, 255)}) {
             const Rgb rgb = yuv_to_rgb(y, 128, 128, limited);
             CHECK(rgb.red == expected && rgb.green == expected && rgb.blue == expected);
         }

@@ -25,8 +25,14 @@ struct Picture {
     std::vector<std::uint8_t> pixels;
 
     Picture(int p, int m, int t, int n, bool g, std::mt19937& random)
-        : patch(p), merge(m), temporal(t), patches(n), gray(g), plane_stride(p * n + 16),
-          row_stride(plane_stride * (g ? 1 : 3)), pixels(static_cast<std::size_t>(row_stride) * p) {
+        : patch(p),
+          merge(m),
+          temporal(t),
+          patches(n),
+          gray(g),
+          plane_stride(p * n + 16),
+          row_stride(plane_stride * (g ? 1 : 3)),
+          pixels(static_cast<std::size_t>(row_stride) * p) {
         for (auto& pixel : pixels) pixel = static_cast<std::uint8_t>(random());
     }
 
@@ -40,7 +46,8 @@ struct Picture {
         std::vector<std::uint8_t> memory(size + 64, 0xab);
         const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
         std::uint8_t* out = memory.data() + (64 - address % 64) % 64;
-        const PatchBand band{pixels.data(), row_stride, gray ? 0 : plane_stride, patch, merge, temporal, patches, stream};
+        const PatchBand band{pixels.data(), row_stride, gray ? 0 : plane_stride, patch, merge, temporal,
+                             patches,       stream};
         band_patchifier(dtype, n.form, patch, isa)(band, n, out);
         return {out, out + size};
     }
@@ -51,16 +58,16 @@ struct Picture {
 TEST(halves_round_to_nearest_even) {
     CHECK_EQ(to_f16(1.0f), 0x3c00);
     CHECK_EQ(to_f16(-2.0f), 0xc000);
-    CHECK_EQ(to_f16(1.0f + 0x1p-11f), 0x3c00);             // a tie, down to even
-    CHECK_EQ(to_f16(1.0f + 3 * 0x1p-11f), 0x3c02);         // a tie, up to even
+    CHECK_EQ(to_f16(1.0f + 0x1p-11f), 0x3c00);      // a tie, down to even
+    CHECK_EQ(to_f16(1.0f + 3 * 0x1p-11f), 0x3c02);  // a tie, up to even
     CHECK_EQ(to_f16(1.0f + 0x1p-11f + 0x1p-20f), 0x3c01);
-    CHECK_EQ(to_f16(2.0f - 0x1p-12f), 0x4000);             // carries into the exponent
+    CHECK_EQ(to_f16(2.0f - 0x1p-12f), 0x4000);  // carries into the exponent
     CHECK_EQ(to_f16(65504.0f), 0x7bff);
     CHECK_EQ(to_f16(65519.0f), 0x7bff);
     CHECK_EQ(to_f16(65520.0f), 0x7c00);
     CHECK_EQ(to_f16(INFINITY), 0x7c00);
     CHECK_EQ(to_f16(0x1p-14f), 0x0400);
-    CHECK_EQ(to_f16(0x1p-14f - 0x1p-25f), 0x0400);         // the largest subnormal's upper neighbour is a tie
+    CHECK_EQ(to_f16(0x1p-14f - 0x1p-25f), 0x0400);  // the largest subnormal's upper neighbour is a tie
     CHECK_EQ(to_f16(0x1p-24f), 0x0001);
     CHECK_EQ(to_f16(0x1p-25f), 0x0000);
     CHECK_EQ(to_f16(1.5f * 0x1p-25f), 0x0001);
@@ -109,7 +116,7 @@ TEST(patches_lie_in_merge_block_order) {
                         for (int t = 0; t < 2; ++t) {
                             for (int y = 0; y < 16; ++y) {
                                 for (int x = 0; x < 16; ++x, element += 4) {
-                                    if (merge_y > 0) continue;   // the next band's
+                                    if (merge_y > 0) continue;  // the next band's
                                     float value;
                                     std::memcpy(&value, &out[element], 4);
                                     CHECK(value == n.f32[c][picture.at(c, y, (2 * block + merge_x) * 16 + x)]);

@@ -10,6 +10,8 @@
 
 #include "kernels/color.hpp"
 #include "kernels/patchify.hpp"
+#include "kernels/preprocess_cuda.hpp"
+#include "kernels/preprocess_element.hpp"
 #include "kernels/resize.hpp"
 #include "tests/cpp/check.hpp"
 
@@ -136,7 +138,8 @@ TEST(one_pass_equals_whole_picture_passes) {
     std::mt19937 random(7);
     for (const Isa isa : available_isas()) {
         for (const PixelFormat format : kFormats) {
-            for (const auto& [width, height] : {std::pair(64, 64), {96, 33}, {70, 64}, {61, 47}, {150, 9}, {1, 1}, {400, 300}}) {
+            for (const auto& [width, height] :
+                 {std::pair(64, 64), {96, 33}, {70, 64}, {61, 47}, {150, 9}, {1, 1}, {400, 300}}) {
                 const Picture picture(format, width, height, random);
                 PatchSpec spec = small_spec(width % 3 == 0 ? 14 : 16);
                 spec.max_pixels = 12000;
@@ -153,7 +156,8 @@ TEST(one_pass_equals_whole_picture_passes) {
 TEST(every_instruction_set_gives_the_scalar_bits) {
     std::mt19937 random(8);
     for (int round = 0; round < 60; ++round) {
-        const int width = 3 + static_cast<int>(random() % 400), height = 2 + width / 150 + static_cast<int>(random() % 300);
+        const int width = 3 + static_cast<int>(random() % 400),
+                  height = 2 + width / 150 + static_cast<int>(random() % 300);
         const Picture picture(kFormats[round % 5], width, height, random);
         for (const Dtype dtype : kDtypes) {
             const PatchSpec spec = small_spec(round % 4 == 0 ? 14 : 16);
@@ -167,6 +171,49 @@ TEST(every_instruction_set_gives_the_scalar_bits) {
     }
 }
 
+// The CUDA twin's threads, run on the host in the order of its two launches.
+TEST(the_cuda_threads_give_the_scalar_bits) {
+    std::mt19937 random(14);
+    for (const PixelFormat format : kFormats) {
+        for (const auto& [width, height] : {std::pair(64, 64), {96, 33}, {70, 64}, {61, 47}, {400, 300}}) {
+            const Picture picture(format, width, height, random);
+            const PatchSpec spec = small_spec(width == 61 ? 14 : 16);
+            Preprocessor scalar(spec, Dtype::f16, Isa::scalar);
+            const PatchGrid grid = scalar.grid(width, height);
+            const ResizeAxis across(width, grid.width * spec.patch), down(height, grid.height * spec.patch);
+            const Normaliser normaliser = make_normaliser(spec.mean, spec.std, Dtype::f16);
+            ElementPicture source{format, width, height,
+                                  {},     {},    color_coefficients(picture.view.matrix, picture.view.range)};
+            std::copy_n(picture.view.data.begin(), 3, source.data);
+            std::copy_n(picture.view.stride.begin(), 3, source.stride);
+            std::vector<std::uint8_t> memory(static_cast<std::size_t>(3) * height * grid.width * spec.patch);
+            const ElementRows rows{memory.data(), grid.width * spec.patch, height};
+            for (int y = 0; y < rows.height; ++y) {
+                for (int x = 0; x < rows.width; ++x) write_row_pixel(source, across.view(), rows, x, y);
+            }
+            const ElementLayout layout{spec.patch, spec.merge, spec.temporal, grid.width};
+            std::vector<std::uint16_t> out(static_cast<std::size_t>(grid.rows()) * spec.columns());
+            for (int row = 0; row < grid.rows(); ++row) {
+                for (int within = 0; within < 3 * spec.patch * spec.patch; ++within) {
+                    write_element(rows, down.view(), layout, &normaliser.half[0][0], row, within, out.data());
+                }
+            }
+            const auto expected = run(scalar, picture.view);
+            CHECK(std::memcmp(out.data(), expected.data(), expected.size()) == 0);
+        }
+    }
+}
+
+// Without CUDA in the build, or without a device in the machine.
+TEST(the_cuda_twin_says_why_it_cannot_run) {
+    try {
+        CudaPreprocessor preprocess(PatchSpec{}, Dtype::f16);
+        std::printf("a CUDA device is present: compare CudaPreprocessor with Preprocessor on it\n");
+    } catch (const std::runtime_error& error) {
+        CHECK(std::string(error.what()).find("CUDA") != std::string::npos);
+    }
+}
+
 TEST(a_large_aligned_output_is_the_same) {
     std::mt19937 random(9);
     const Picture picture(PixelFormat::nv12, 1280, 720, random);
@@ -176,7 +223,8 @@ TEST(a_large_aligned_output_is_the_same) {
         Preprocessor preprocess(PatchSpec{}, Dtype::f32, isa);
         for (const std::size_t offset : {0, 4}) {
             std::vector<std::uint8_t> memory(expected.size() + 128);
-            std::uint8_t* out = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64 + offset;
+            std::uint8_t* out =
+                memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64 + offset;
             preprocess.run(picture.view, out, expected.size());
             CHECK(std::memcmp(out, expected.data(), expected.size()) == 0);
         }
@@ -236,7 +284,8 @@ TEST(what_is_wrong_is_said_before_anything_is_written) {
     view.height = 0;
     CHECK_THROWS(go(view), "64x0");
     view.height = 64;
-    CHECK_THROWS(preprocess.run(view, out.data(), out.size() * 2 - 1), "at least 49152 bytes (4 * 4 patches of 1536 f16");
+    CHECK_THROWS(preprocess.run(view, out.data(), out.size() * 2 - 1),
+                 "at least 49152 bytes (4 * 4 patches of 1536 f16");
     CHECK_THROWS(preprocess.run(view, nullptr, 0), "got no buffer");
     CHECK_THROWS(preprocess.run(view, reinterpret_cast<std::uint8_t*>(out.data()) + 1, out.size() * 4), "aligned");
     PatchSpec spec;
@@ -248,7 +297,8 @@ TEST(the_environment_chooses_the_instruction_set) {
     setenv("COMPASS_EDGE_ISA", "scalar", 1);
     CHECK(current_isa() == Isa::scalar);
     setenv("COMPASS_EDGE_ISA", "sse9", 1);
-    CHECK_THROWS(current_isa(), "COMPASS_EDGE_ISA: Expected an instruction set of scalar, avx2, avx512 or neon, got 'sse9'");
+    CHECK_THROWS(current_isa(),
+                 "COMPASS_EDGE_ISA: Expected an instruction set of scalar, avx2, avx512 or neon, got 'sse9'");
 #if defined(__x86_64__)
     setenv("COMPASS_EDGE_ISA", "neon", 1);
 #else

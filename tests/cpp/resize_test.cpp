@@ -19,7 +19,8 @@ std::vector<std::uint8_t> random_bytes(std::size_t count, std::mt19937& random) 
 int round_up(int width) { return (width + kRowAlignment - 1) / kRowAlignment * kRowAlignment; }
 
 // `rows` holds planes of in pixels, side by side and without padding; so does the result.
-std::vector<std::uint8_t> resize_row(const std::vector<std::uint8_t>& rows, int planes, const ResizeAxis& axis, Isa isa) {
+std::vector<std::uint8_t> resize_row(const std::vector<std::uint8_t>& rows, int planes, const ResizeAxis& axis,
+                                     Isa isa) {
     const AxisView view = axis.view();
     const int in_stride = view.in + kRowAlignment, out_stride = round_up(view.out);
     std::vector<std::uint8_t> in(static_cast<std::size_t>(planes) * in_stride, 255), out(planes * out_stride), pixels;
@@ -44,8 +45,8 @@ TEST(known_rows_equal_torch) {
         {106, 117, 113, 145, 167},
         {113, 78, 165, 107, 78, 237, 115},
         {0, 116, 252, 75, 10, 74, 157, 213, 212, 97, 1, 67, 104, 130, 218, 255, 255, 104, 0},
-        {0,   17, 134, 247, 209, 79,  7,   22,  67,  113, 170, 206, 221, 210, 147,
-         48,  0,  32,  82,  102, 112, 138, 194, 247, 255, 255, 238, 120, 16,  0},
+        {0,  17, 134, 247, 209, 79,  7,   22,  67,  113, 170, 206, 221, 210, 147,
+         48, 0,  32,  82,  102, 112, 138, 194, 247, 255, 255, 238, 120, 16,  0},
     };
     for (const Isa isa : available_isas()) {
         for (const Bytes& out : expected) {
@@ -56,7 +57,8 @@ TEST(known_rows_equal_torch) {
 }
 
 TEST(weights_add_up_and_fit_16_bits) {
-    for (const auto& [in, out] : {std::pair(720, 704), {480, 640}, {1920, 640}, {4000, 100}, {1, 256}, {17, 16}, {3, 5}}) {
+    for (const auto& [in, out] :
+         {std::pair(720, 704), {480, 640}, {1920, 640}, {4000, 100}, {1, 256}, {17, 16}, {3, 5}}) {
         const ResizeAxis axis(in, out);
         const AxisView view = axis.view();
         CHECK(!axis.identity());
