@@ -33,6 +33,7 @@ class PyAvSource:
     def __init__(self, url: str, *, timeout_s: float, format: str, options: dict[str, str], threads: int) -> None:
         self.url, self.timeout_s, self._format, self._options, self._threads = url, timeout_s, format, options, threads
         self.packets = self.damaged_packets = 0
+        self._finished = self._damaged = False
         self.open()
 
     def open(self) -> None:
@@ -107,8 +108,7 @@ class PyAvSource:
         self._decoded: deque[av.VideoFrame] = deque()
         self._taken: dict[int | None, int] = {}
         self._taken_ns = time.monotonic_ns()
-        self._finished: bool = False
-        self._damaged = False
+        self._finished = self._damaged = False
         self._joining = True
 
     def _read(self) -> av.Packet[Any] | None:
