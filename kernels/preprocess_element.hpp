@@ -1,7 +1,7 @@
 // What one CUDA thread of the preprocess computes, callable on the host too.
 //
-// preprocess_cuda.cu only launches these; tests/cpp/preprocess_test.cpp calls them in the launch's order on the host
-// and holds them to the bits of the CPU's pass, so that arithmetic and indexing are proved without a GPU.
+// preprocess_cuda.cu only launches these; tests/cpp/preprocess_cuda_test.cpp calls them in the launch's order on the
+// host and holds them to the bits of the CPU's pass, so that arithmetic and indexing are proved without a GPU.
 #pragma once
 
 #include <cstddef>

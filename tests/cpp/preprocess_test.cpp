@@ -10,10 +10,9 @@
 
 #include "kernels/color.hpp"
 #include "kernels/patchify.hpp"
-#include "kernels/preprocess_cuda.hpp"
-#include "kernels/preprocess_element.hpp"
 #include "kernels/resize.hpp"
 #include "tests/cpp/check.hpp"
+#include "tests/cpp/picture.hpp"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -48,38 +47,7 @@ using namespace compass_edge;
 
 namespace {
 
-constexpr PixelFormat kFormats[] = {PixelFormat::yuv420p, PixelFormat::nv12, PixelFormat::yuyv, PixelFormat::rgb24,
-                                    PixelFormat::gray8};
 constexpr Dtype kDtypes[] = {Dtype::f32, Dtype::f16, Dtype::bf16};
-
-// A picture whose planes are separate allocations of exactly plane_extent bytes.
-struct Picture {
-    std::vector<std::vector<std::uint8_t>> planes;
-    ImageView view;
-
-    Picture(PixelFormat format, int width, int height, std::mt19937& random) {
-        view.format = format;
-        view.matrix = static_cast<ColorMatrix>(random() % 3);
-        view.range = static_cast<ColorRange>(random() % 2);
-        view.width = width;
-        view.height = height;
-        for (int plane = 0; plane < plane_count(format); ++plane) {
-            const PlaneExtent extent = plane_extent(format, plane, width, height);
-            planes.emplace_back(static_cast<std::size_t>(extent.row_bytes) * extent.rows);
-            for (auto& byte : planes.back()) byte = static_cast<std::uint8_t>(random());
-            view.stride[plane] = extent.row_bytes;
-        }
-        for (std::size_t i = 0; i < planes.size(); ++i) view.data[i] = planes[i].data();
-    }
-};
-
-std::vector<std::uint8_t> run(Preprocessor& preprocess, const ImageView& view) {
-    const PatchGrid grid = preprocess.grid(view.width, view.height);
-    std::vector<std::uint8_t> out(static_cast<std::size_t>(grid.rows()) * preprocess.spec().columns() *
-                                  bytes(preprocess.dtype()));
-    preprocess.run(view, out.data(), out.size());
-    return out;
-}
 
 // The same in whole-picture passes: convert, resize every row, resize every column, place every element by its indices.
 std::vector<float> reference(const ImageView& view, const PatchSpec& spec, const PatchGrid& grid) {
@@ -123,15 +91,6 @@ std::vector<float> reference(const ImageView& view, const PatchSpec& spec, const
     return out;
 }
 
-// Small pictures stay small, so that many sizes are quick.
-PatchSpec small_spec(int patch) {
-    PatchSpec spec;
-    spec.patch = patch;
-    spec.min_pixels = 4L * patch * patch;
-    spec.max_pixels = 40000;
-    return spec;
-}
-
 }  // namespace
 
 TEST(one_pass_equals_whole_picture_passes) {
@@ -168,49 +127,6 @@ TEST(every_instruction_set_gives_the_scalar_bits) {
                 CHECK(run(preprocess, picture.view) == expected);
             }
         }
-    }
-}
-
-// The CUDA twin's threads, run on the host in the order of its two launches.
-TEST(the_cuda_threads_give_the_scalar_bits) {
-    std::mt19937 random(14);
-    for (const PixelFormat format : kFormats) {
-        for (const auto& [width, height] : {std::pair(64, 64), {96, 33}, {70, 64}, {61, 47}, {400, 300}}) {
-            const Picture picture(format, width, height, random);
-            const PatchSpec spec = small_spec(width == 61 ? 14 : 16);
-            Preprocessor scalar(spec, Dtype::f16, Isa::scalar);
-            const PatchGrid grid = scalar.grid(width, height);
-            const ResizeAxis across(width, grid.width * spec.patch), down(height, grid.height * spec.patch);
-            const Normaliser normaliser = make_normaliser(spec.mean, spec.std, Dtype::f16);
-            ElementPicture source{format, width, height,
-                                  {},     {},    color_coefficients(picture.view.matrix, picture.view.range)};
-            std::copy_n(picture.view.data.begin(), 3, source.data);
-            std::copy_n(picture.view.stride.begin(), 3, source.stride);
-            std::vector<std::uint8_t> memory(static_cast<std::size_t>(3) * height * grid.width * spec.patch);
-            const ElementRows rows{memory.data(), grid.width * spec.patch, height};
-            for (int y = 0; y < rows.height; ++y) {
-                for (int x = 0; x < rows.width; ++x) write_row_pixel(source, across.view(), rows, x, y);
-            }
-            const ElementLayout layout{spec.patch, spec.merge, spec.temporal, grid.width};
-            std::vector<std::uint16_t> out(static_cast<std::size_t>(grid.rows()) * spec.columns());
-            for (int row = 0; row < grid.rows(); ++row) {
-                for (int within = 0; within < 3 * spec.patch * spec.patch; ++within) {
-                    write_element(rows, down.view(), layout, &normaliser.half[0][0], row, within, out.data());
-                }
-            }
-            const auto expected = run(scalar, picture.view);
-            CHECK(std::memcmp(out.data(), expected.data(), expected.size()) == 0);
-        }
-    }
-}
-
-// Without CUDA in the build, or without a device in the machine.
-TEST(the_cuda_twin_says_why_it_cannot_run) {
-    try {
-        CudaPreprocessor preprocess(PatchSpec{}, Dtype::f16);
-        std::printf("a CUDA device is present: compare CudaPreprocessor with Preprocessor on it\n");
-    } catch (const std::runtime_error& error) {
-        CHECK(std::string(error.what()).find("CUDA") != std::string::npos);
     }
 }
 
