@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
+import io
 import json
 import os
 import platform
@@ -47,7 +49,8 @@ class Check:
 def _import(module: str) -> str | None:
     """Why the module cannot be imported; None when it can. A package that is there can still be broken."""
     try:
-        importlib.import_module(module)
+        with contextlib.redirect_stderr(io.StringIO()):  # onnxruntime prints a traceback of its own
+            importlib.import_module(module)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return None

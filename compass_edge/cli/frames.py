@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from compass_edge.cli.progress_bar import ProgressBar
 from compass_edge.errors import CompassError
-from compass_edge.frames.clip import read_number, write_clip
 from compass_edge.frames.patches import FAMILIES, preprocessor_for
 from compass_edge.frames.source import open_source
-from compass_edge.frames.tour import Tour, tour
 
 if TYPE_CHECKING:
     from compass_edge._native import Frame
+    from compass_edge.frames.tour import Tour
 
 _DEMO_FRAMES = 150
 
 
 def _take_tour(arguments: argparse.Namespace, url: str, watch: Any = None) -> Tour:
+    from compass_edge.frames.tour import tour  # numpy: not needed to print a help text or to be examined by doctor
+
     preprocessor = preprocessor_for(arguments.model, dtype=arguments.dtype)
     with open_source(url, backend=arguments.backend, timeout_s=arguments.timeout) as source:
         total = min(source.info.frames or arguments.limit or 0, arguments.limit or source.info.frames)
@@ -77,6 +78,8 @@ def run_frames(arguments: argparse.Namespace) -> int:
 
 
 def run_demo(arguments: argparse.Namespace) -> int:
+    from compass_edge.frames.clip import read_number, write_clip
+
     numbers: list[int] = []
     with tempfile.TemporaryDirectory(prefix="compass-edge-") as folder:
         clip = write_clip(Path(folder) / "demo.mp4", frames=_DEMO_FRAMES)

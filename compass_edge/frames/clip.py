@@ -46,17 +46,23 @@ def write_clip(
     width: int = 640,
     height: int = 480,
     rate: int = 30,
-    codec: str = "libx264",
+    codec: str | None = None,
     pixel_format: str = "yuv420p",
     options: dict[str, str] | None = None,
+    muxer: dict[str, str] | None = None,
     pts: list[int] | None = None,
     rotation: int = 0,
 ) -> Path:
-    """Encode the clip with PyAV. `pts` in units of 1/1000 s makes a variable frame rate; `rotation` only marks the file."""
+    """Encode the clip with PyAV, as h264 unless told otherwise.
+
+    `options` go to the encoder, `muxer` to the container. `pts` in units of 1/1000 s makes a variable frame rate;
+    `rotation` only marks the file.
+    """
     import av
 
     path = Path(path)
-    with av.open(str(path), "w") as container:
+    codec = codec or ("libx264" if "libx264" in av.codecs_available else "mpeg4")
+    with av.open(str(path), "w", options=muxer or {}) as container:
         stream: Any = container.add_stream(codec, rate=rate, options=options or {})
         stream.width, stream.height, stream.pix_fmt = width, height, pixel_format
         if pts is not None:
