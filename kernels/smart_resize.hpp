@@ -14,8 +14,6 @@ namespace compass_edge {
 struct PictureSize {
     int width = 0;
     int height = 0;
-
-    friend constexpr bool operator==(const PictureSize&, const PictureSize&) = default;
 };
 
 constexpr int kLongestSide = 1 << 16;
