@@ -170,6 +170,12 @@ void Decoder::note_damage() {
     damaged_ = true;
 }
 
+// The codec refused a packet: its picture will not come.
+void Decoder::note_missing() {
+    note_damage();
+    writer_.mark_gap();
+}
+
 bool Decoder::send(const AVPacket& packet, std::int64_t captured_ns) {
     ++stats_.packets;
     // Joined between key frames, some codecs invent what they refer to and say nothing.
@@ -178,7 +184,11 @@ bool Decoder::send(const AVPacket& packet, std::int64_t captured_ns) {
     taken_[next_taken_] = {pts, captured_ns};
     next_taken_ = (next_taken_ + 1) % taken_.size();
     const int code = avcodec_send_packet(codec_->context.get(), &packet);
-    if (code < 0 || (packet.flags & AV_PKT_FLAG_CORRUPT) != 0) note_damage();
+    if (code < 0) {
+        note_missing();
+    } else if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0) {
+        note_damage();
+    }
     return code >= 0;
 }
 
@@ -190,7 +200,7 @@ bool Decoder::receive(Picture& picture) {
         const int code = avcodec_receive_frame(codec_->context.get(), &frame);
         if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) return false;
         if (code < 0) {
-            note_damage();
+            note_missing();
             continue;
         }
         break;

@@ -63,7 +63,7 @@ class Decoder {
     Decoder(const Source& source, Writer& writer, const DecoderOptions& options, DecoderStats& stats);
     ~Decoder();
 
-    // False when the codec refused the packet: counted, and the frames up to the next key frame are flagged.
+    // False when the codec refused the packet: counted, a gap, and the frames up to the next key frame are flagged.
     bool send(const AVPacket& packet, std::int64_t captured_ns);
     // No more packets will come: receive() gives what the codec still holds.
     void finish();
@@ -78,6 +78,7 @@ class Decoder {
 
   private:
     void note_damage();
+    void note_missing();
     bool drop_oversize();
 
     std::unique_ptr<Codec> codec_;

@@ -113,10 +113,9 @@ FeedState Feed::lose(FeedState state, const std::string& why) {
     return conclude(state, why);
 }
 
-// stop() cut the source short: no fault of the source's, but what it sends meanwhile is missed.
+// stop() cut the source short: no fault of the source's, but something may be missing now.
 FeedState Feed::pause() {
     writer_.mark_gap();
-    lost_ = info_.live;
     return FeedState::stalled;
 }
 
@@ -312,6 +311,12 @@ void Feed::stop() {
     source_->interrupt();
     thread_.join();
     threaded_ = false;
+    if (info_.live) {  // what it sends meanwhile is missed, and stale when somebody starts again
+        lost_ = true;
+        writer_.mark_gap();
+        picture_.clear();
+        ahead_.clear();
+    }
     source_->interrupt(false);
     stopping_.store(false, std::memory_order_relaxed);
 }

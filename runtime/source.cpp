@@ -174,7 +174,6 @@ void Source::open() {
         if (format.empty()) format = "v4l2";
         context->flags |= AVFMT_FLAG_NONBLOCK;  // its blocking read cannot be interrupted; read() polls instead
     }
-    if (live) context->flags |= AVFMT_FLAG_NOBUFFER;
 
     if (plain_file && scheme_of(url).empty()) url = "file:" + url;  // FFmpeg would take "12:30.mp4" for a protocol
 
@@ -205,7 +204,8 @@ void Source::open() {
                                       unknown_option + "'. `ffmpeg -h demuxer=" + context->iformat->name +
                                       "` lists its options.");
     }
-    context->max_analyze_duration = static_cast<std::int64_t>(options_.timeout_s * AV_TIME_BASE);
+    // Looking at a stream that delivers must not use up the time after which one that does not is given up.
+    context->max_analyze_duration = static_cast<std::int64_t>(options_.timeout_s / 2 * AV_TIME_BASE);
     code = find_stream_info(*context);
     if (code < 0) explain(options_, code, demuxer->expired());
     demuxer->stream = best_video_stream(*context);
@@ -273,7 +273,7 @@ ReadState Source::read() {
             captured_ns_ = monotonic_ns();
             return ReadState::packet;
         }
-        if (demuxer.expired()) return ReadState::stalled;
+        if (demuxer.expired() || code == AVERROR_EXIT) return ReadState::stalled;
         if (code == AVERROR(EAGAIN)) {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
             continue;

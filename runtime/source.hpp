@@ -18,8 +18,8 @@ namespace compass_edge {
 struct SourceOptions {
     std::string url;          // a path, rtsp://..., tcp://..., /dev/video0 or v4l2:///dev/video0
     double timeout_s = 5.0;   // a source that delivers nothing for so long has stalled
-    std::string format;       // FFmpeg's name of the container or device; guessed when empty
-    std::map<std::string, std::string> options;  // handed to FFmpeg, e.g. rtsp_transport=tcp or framerate=30
+    std::string format{};     // FFmpeg's name of the container or device; guessed when empty
+    std::map<std::string, std::string> options{};  // handed to FFmpeg, e.g. rtsp_transport=tcp or framerate=30
 };
 
 struct StreamInfo {

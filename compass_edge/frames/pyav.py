@@ -157,6 +157,9 @@ class PyAvFeed:
                 self._stopping.set()
                 self._thread.join()
                 self._stopping.clear()
+                if self.info["live"]:  # what it sends meanwhile is missed, and stale when somebody starts again
+                    self._lost, self._pending = True, []
+                    self._writer.mark_gap()
             self._thread = None
 
     @contextmanager
@@ -206,6 +209,9 @@ class PyAvFeed:
 
     def _publish(self, frame: av.VideoFrame) -> bool:
         damaged = self._source.is_damaged(frame)
+        if self._source.missing:
+            self._writer.mark_gap()
+            self._source.missing = False
         try:
             picture = upright_picture(frame)
         except (av.error.FFmpegError, ValueError) as error:
@@ -277,8 +283,7 @@ class PyAvFeed:
     def _lose(self, state: str, why: str) -> str:
         """Delivery stopped: the next frame that comes, whenever it comes, has a gap before it."""
         self._writer.mark_gap()
-        if self._stopping.is_set():  # no fault of the source's, but what it sends meanwhile is missed
-            self._lost = self.info["live"]
+        if self._stopping.is_set():  # no fault of the source's
             return "stalled"
         self._lost = self.info["live"] and self._reconnect
         self._counts.stalls += 1

@@ -34,6 +34,7 @@ class PyAvSource:
         self.url, self.timeout_s, self._format, self._options, self._threads = url, timeout_s, format, options, threads
         self.packets = self.damaged_packets = 0
         self._finished = self._damaged = False
+        self.missing = False  # a picture was lost since the caller last cleared this
         self.open()
 
     def open(self) -> None:
@@ -142,7 +143,7 @@ class PyAvSource:
             self._decoded.extend(packet.decode())
         except av.error.FFmpegError:
             self.damaged_packets += 1
-            self._damaged = True
+            self._damaged = self.missing = True
 
     def _opened(self) -> Any:
         url = self.url.removeprefix("v4l2://")
