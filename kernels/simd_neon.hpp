@@ -123,7 +123,7 @@ inline uint16x4_t as_bf16(F32 v) {
 }
 inline void store(float* p, float32x4_t v) { vst1q_f32(p, v); }
 inline void store(std::uint16_t* p, uint16x4_t v) { vst1_u16(p, v); }
-// aarch64 writes whole lines without reading them first on its own: an ordinary store.
+// NEON has no intrinsic for a non-temporal store: an ordinary one.
 inline void stream(float* p, float32x4_t v) { store(p, v); }
 inline void stream(std::uint16_t* p, uint16x4_t v) { store(p, v); }
 inline void flush_stream() {}

@@ -2,8 +2,8 @@
 
 Two references, because torchvision is not needed to run this: transformers' PIL/numpy processor, and the torch
 operations its torchvision processor is made of. They differ from one another by up to one 8-bit level for each
-axis that is resized (Pillow's weights have 22 fraction bits, torch's about 15); ours is bit-equal to torch. Pillow 12 and later
-also shrinks columns before rows where that is cheaper. Between the passes pixels are clipped to 8 bits, so the order
+axis that is resized (Pillow's weights have 22 fraction bits, torch's about 15); ours is bit-equal to torch. Pillow 13
+also resizes columns before rows where that is cheaper. Between the passes pixels are clipped to 8 bits, so the order
 shows at hard edges; there the reference is Pillow made to keep torch's order.
 """
 
