@@ -59,7 +59,10 @@ def build_probe() -> Path | None:
     cmake = Path(sys.executable).parent / "cmake"
     program = str(cmake) if cmake.is_file() else "cmake"
     environment = {**os.environ, "PATH": f"{cmake.parent}:{os.environ['PATH']}"}
-    for command in ([program, "--preset", "release"], [program, "--build", "--preset", "release", "-t", "frames_probe"]):
+    for command in (
+        [program, "--preset", "release"],
+        [program, "--build", "--preset", "release", "-t", "frames_probe"],
+    ):
         try:
             subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
         except FileNotFoundError:
@@ -187,7 +190,10 @@ def preprocess_contenders(width: int, height: int) -> tuple[dict[str, Contender]
 
         return turn
 
-    contenders = {"ours, RGB in": timed(lambda: ours.run(picture, out)), "ours, YUV in": timed(lambda: ours.run(frame, out))}
+    contenders = {
+        "ours, RGB in": timed(lambda: ours.run(picture, out)),
+        "ours, YUV in": timed(lambda: ours.run(frame, out)),
+    }
     rivals: list[str] = []
     try:
         import torch
@@ -258,7 +264,9 @@ def measure(rounds: int) -> dict[str, Any]:
 
 def print_report(result: dict[str, Any]) -> None:
     about = result["machine"]
-    print(f"{about['cpu']}, {about['cores']} cores, load {about['load']:.1f}, kernels on {result['isa']}, {about['date']}")
+    print(
+        f"{about['cpu']}, {about['cores']} cores, load {about['load']:.1f}, kernels on {result['isa']}, {about['date']}"
+    )
     print(", ".join(f"{name} {number}" for name, number in result["versions"].items()))
     for title, rows in result["tables"].items():
         print(f"\n{title}")

@@ -30,7 +30,8 @@ int main(int argc, char** argv) try {
             preprocess.run(newest.frame.view(), patches.data(), patches.size() * sizeof(std::uint16_t));
             const FrameInfo& info = newest.frame.info();
             const double age_ms = static_cast<double>(monotonic_ns() - info.stamp.captured_ns) / 1e6;
-            if (tick % 50 == 0) std::printf("frame %llu, %.1f ms old\n", static_cast<unsigned long long>(info.seq), age_ms);
+            if (tick % 50 == 0)
+                std::printf("frame %llu, %.1f ms old\n", static_cast<unsigned long long>(info.seq), age_ms);
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }

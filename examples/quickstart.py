@@ -10,4 +10,6 @@ with open_source(sys.argv[1]) as source:
     for frame in source:
         if frame.seq % 10 == 0:
             patches = preprocess.run(frame)
-            print(f"{frame.time:7.2f} s  {frame.width}x{frame.height} {frame.format} -> {patches.shape} {patches.dtype}")
+            print(
+                f"{frame.time:7.2f} s  {frame.width}x{frame.height} {frame.format} -> {patches.shape} {patches.dtype}"
+            )

@@ -34,9 +34,8 @@ bool is_key(const AVFrame& frame) {
 
 int quarter_turns(const AVStream& stream) {
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
-    const AVPacketSideData* side =
-        av_packet_side_data_get(stream.codecpar->coded_side_data, stream.codecpar->nb_coded_side_data,
-                                AV_PKT_DATA_DISPLAYMATRIX);
+    const AVPacketSideData* side = av_packet_side_data_get(
+        stream.codecpar->coded_side_data, stream.codecpar->nb_coded_side_data, AV_PKT_DATA_DISPLAYMATRIX);
     const std::uint8_t* data = side != nullptr && side->size >= 9 * sizeof(std::int32_t) ? side->data : nullptr;
 #else
     std::size_t size = 0;

@@ -99,7 +99,9 @@ void rotate_plane(const std::uint8_t* from, std::ptrdiff_t from_stride, int colu
 void rotate(const ImageView& from, int quarter_turns, const Geometry& geometry, std::uint8_t* base) {
     for (int plane = 0; plane < plane_count(from.format); ++plane) {
         const PlaneExtent extent = plane_extent(from.format, plane, from.width, from.height);
-        const int sample = from.format == PixelFormat::rgb24 ? 3 : from.format == PixelFormat::nv12 && plane == 1 ? 2 : 1;
+        const int sample = from.format == PixelFormat::rgb24                ? 3
+                           : from.format == PixelFormat::nv12 && plane == 1 ? 2
+                                                                            : 1;
         const auto turn = sample == 3 ? rotate_plane<3> : sample == 2 ? rotate_plane<2> : rotate_plane<1>;
         turn(from.data[plane], from.stride[plane], extent.row_bytes / sample, extent.rows, quarter_turns,
              base + geometry.offset[plane], geometry.stride[plane]);
@@ -166,7 +168,8 @@ ImageView Converter::scale(const AVFrame& frame, const Geometry& geometry, std::
         strides[plane] = geometry.stride[plane];
     }
     if (sws_scale(scaler_.get(), frame.data, frame.linesize, 0, frame.height, planes, strides) != frame.height) {
-        throw Error(Fault::task, "FFmpeg failed to convert a picture of the stream. Re-encode the video as h264 in yuv420p.");
+        throw Error(Fault::task,
+                    "FFmpeg failed to convert a picture of the stream. Re-encode the video as h264 in yuv420p.");
     }
     return compass_edge::view_of(geometry, base);
 }

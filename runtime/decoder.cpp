@@ -83,7 +83,8 @@ int Decoder::Codec::get_buffer(AVCodecContext* codec, AVFrame* frame, int flags)
     int strides[4] = {};
     std::ptrdiff_t plane_strides[4] = {};
     std::size_t plane_bytes[4] = {};
-    if (av_image_fill_linesizes(strides, format, static_cast<int>(round_up(static_cast<std::size_t>(width), 128))) < 0) {
+    if (av_image_fill_linesizes(strides, format, static_cast<int>(round_up(static_cast<std::size_t>(width), 128))) <
+        0) {
         return avcodec_default_get_buffer2(codec, frame, flags);
     }
     for (int plane = 0; plane < 4; ++plane) {

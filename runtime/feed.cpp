@@ -18,9 +18,9 @@ namespace {
 // gets FFmpeg's own memory and a copy.
 constexpr int reference_frames = 6;
 constexpr double first_backoff_s = 0.25;
-constexpr double longest_s = 1e8;        // three years: beyond it a time is a mistake
+constexpr double longest_s = 1e8;  // three years: beyond it a time is a mistake
 constexpr double longest_key_interval_s = 10;
-constexpr double longest_pause_s = 60;   // between two pictures of a file that is played at its own pace
+constexpr double longest_pause_s = 60;  // between two pictures of a file that is played at its own pace
 
 RingOptions plan_ring(const Source& source, const FeedOptions& options) {
     const StreamInfo& info = source.info();
@@ -53,7 +53,8 @@ Feed::Feed(SourceOptions source, FeedOptions options)
         throw Error(Fault::usage, "A codec runs on 1 to 64 threads, got " + std::to_string(options_.threads) + ".");
     }
     if (!(options_.max_backoff_s > 0) || options_.max_backoff_s > 1e6) {
-        throw Error(Fault::usage, "max_backoff_s must be above 0 seconds, got " + std::to_string(options_.max_backoff_s) +
+        throw Error(Fault::usage, "max_backoff_s must be above 0 seconds, got " +
+                                      std::to_string(options_.max_backoff_s) +
                                       ". To give up at once, turn reconnect off.");
     }
     ring_ = FrameRing::open(plan_ring(*source_, options_));
@@ -206,7 +207,8 @@ std::unique_lock<std::mutex> Feed::take_control() {
 FeedState Feed::step() {
     const auto control = take_control();
     if (threaded_) {
-        throw Error(Fault::usage, "This source runs on its own thread: read its ring, or stop() it and step it yourself.");
+        throw Error(Fault::usage,
+                    "This source runs on its own thread: read its ring, or stop() it and step it yourself.");
     }
     return advance();
 }
@@ -247,7 +249,8 @@ bool Feed::land(double from_s, std::int64_t target) {
     writer_.mark_gap();
     if (fetch(ahead_).has_value()) return false;  // nothing there: step() will say so
     if (ahead_.pts() == no_pts && target > 0) {
-        throw Error(Fault::usage, "The pictures of '" + source_->options().url + "' carry no time stamps, so it cannot be "
+        throw Error(Fault::usage, "The pictures of '" + source_->options().url +
+                                      "' carry no time stamps, so it cannot be "
                                       "searched. Convert it to mp4 or mkv.");
     }
     if (ahead_.pts() > target) return false;

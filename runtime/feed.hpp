@@ -25,7 +25,7 @@ namespace compass_edge {
 struct FeedOptions {
     int history = 8;
     int leases = 8;
-    int max_width = 0;   // the largest picture that may come; 0: the stream's own
+    int max_width = 0;  // the largest picture that may come; 0: the stream's own
     int max_height = 0;
     std::size_t max_bytes = std::size_t{1} << 30;  // of the ring
     std::uint32_t source_id = 0;                   // written into every frame

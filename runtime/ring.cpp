@@ -17,7 +17,8 @@ namespace {
 [[noreturn]] void refuse(const std::string& sentence) { throw Error(Fault::usage, sentence); }
 
 RingOptions checked(RingOptions options) {
-    if (options.frame_bytes == 0) refuse("A ring is planned from its largest frame: frame_bytes must be above 0, got 0.");
+    if (options.frame_bytes == 0)
+        refuse("A ring is planned from its largest frame: frame_bytes must be above 0, got 0.");
     if (options.history < 1 || options.leases < 1 || options.in_flight < 1) {
         refuse("A ring needs history, leases and in_flight of at least 1, got history " +
                std::to_string(options.history) + ", leases " + std::to_string(options.leases) + ", in_flight " +
@@ -108,8 +109,8 @@ Reader FrameRing::reader(int leases) {
     const int left = leases_left();
     if (leases > left) {
         refuse("This ring was opened with " + std::to_string(options_.leases) + " leases, " +
-               std::to_string(options_.leases - left) + " of them belong to other readers, and a reader asked for " + std::to_string(leases) +
-               ". Open the ring with more leases, or drop a reader and the frames it holds.");
+               std::to_string(options_.leases - left) + " of them belong to other readers, and a reader asked for " +
+               std::to_string(leases) + ". Open the ring with more leases, or drop a reader and the frames it holds.");
     }
     reader_record(vacant).word.store(ReaderWord::open(leases), std::memory_order_release);
     return Reader(shared_from_this(), vacant);

@@ -39,7 +39,8 @@ struct SlotWord {
     }
 };
 
-// A reader's budget in one word: bits 0..14 leases out | 15..29 budget | 30 taken | 31 closed (handle gone, leases out).
+// A reader's budget in one word: bits 0..14 leases out | 15..29 budget | 30 taken | 31 closed (handle gone, leases
+// out).
 struct ReaderWord {
     static constexpr std::uint32_t one_lease = 1;
     static constexpr std::uint32_t count_mask = 0x7fff;

@@ -40,7 +40,8 @@ Lookup Reader::latest() const {
         }
         const auto slot = static_cast<std::uint32_t>(latest & slot_mask);
         // A miss means that `history` newer frames were published since the load: look again.
-        if (ring_->take_lease(slot, (latest >> FrameRing::Header::latest_shift) - 1)) return ring_->lease(record_, slot);
+        if (ring_->take_lease(slot, (latest >> FrameRing::Header::latest_shift) - 1))
+            return ring_->lease(record_, slot);
     }
 }
 

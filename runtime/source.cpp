@@ -77,8 +77,9 @@ int find_stream_info(AVFormatContext& context) {
 [[noreturn]] void explain(const SourceOptions& options, int code, bool timed_out) {
     const std::string quoted = "'" + options.url + "'";
     if (timed_out) {
-        throw Error(Fault::task, quoted + " did not answer within " + std::to_string(options.timeout_s) +
-                                     " s. Check that the camera or the sender runs and can be reached, or raise timeout_s.");
+        throw Error(Fault::task,
+                    quoted + " did not answer within " + std::to_string(options.timeout_s) +
+                        " s. Check that the camera or the sender runs and can be reached, or raise timeout_s.");
     }
     if (is_device(options)) {
         throw Error(Fault::usage, "No frames could be had from the camera " + quoted + ": " + av::message(code) +
@@ -101,8 +102,9 @@ int find_stream_info(AVFormatContext& context) {
         }
         if (code == AVERROR(EACCES)) throw Error(Fault::usage, quoted + " may not be read by this user.");
         if (is_plain_file(options.url) && starts_like_mp4(options.url)) {
-            throw Error(Fault::usage, quoted + " is an MP4 without a readable index (moov): it is damaged, or its "
-                                               "recording or copying was cut off. Copy or record it again.");
+            throw Error(Fault::usage, quoted +
+                                          " is an MP4 without a readable index (moov): it is damaged, or its "
+                                          "recording or copying was cut off. Copy or record it again.");
         }
     }
     throw Error(Fault::usage, quoted + " is not a video that FFmpeg can read: " + av::message(code) +
@@ -120,8 +122,7 @@ struct Source::Demuxer {
     const std::atomic<bool>* interrupted = nullptr;  // null: a plain file
 
     bool expired() const {
-        return monotonic_ns() > deadline_ns ||
-               (interrupted != nullptr && interrupted->load(std::memory_order_relaxed));
+        return monotonic_ns() > deadline_ns || (interrupted != nullptr && interrupted->load(std::memory_order_relaxed));
     }
     void allow(double seconds) {
         deadline_ns = monotonic_ns() + static_cast<std::int64_t>(seconds * static_cast<double>(nanoseconds));
@@ -222,8 +223,9 @@ void Source::open() {
     const AVCodecParameters& codec = *stream.codecpar;
     if (codec.width < 1 || codec.height < 1) {
         if (demuxer->expired()) explain(options_, AVERROR_EXIT, true);
-        throw Error(Fault::usage, "'" + options_.url + "' has a video stream whose picture size cannot be found: it is "
-                                                       "damaged or ends before its first picture.");
+        throw Error(Fault::usage, "'" + options_.url +
+                                      "' has a video stream whose picture size cannot be found: it is "
+                                      "damaged or ends before its first picture.");
     }
     const int turns = av::quarter_turns(stream);
     StreamInfo info;
@@ -252,9 +254,7 @@ void Source::open() {
     demuxer_ = std::move(demuxer);
 }
 
-const AVCodecParameters& Source::parameters() const {
-    return *demuxer_->context->streams[demuxer_->stream]->codecpar;
-}
+const AVCodecParameters& Source::parameters() const { return *demuxer_->context->streams[demuxer_->stream]->codecpar; }
 
 const AVPacket& Source::packet() const { return *demuxer_->packet; }
 

@@ -22,11 +22,10 @@ StoreOptions planned(StoreOptions options) {
     const std::size_t room = options.max_bytes / stride;
     const std::size_t beside = static_cast<std::size_t>(options.max_pins + spare_buffers);
     if (room < beside + 2) {
-        throw Error(Fault::usage, "A frame store of " + std::to_string(options.max_bytes) +
-                                      " bytes holds fewer than two frames of " + std::to_string(options.frame_bytes) +
-                                      " bytes beside its " + std::to_string(beside) +
-                                      " pins and spares. Raise max_bytes to at least " +
-                                      std::to_string((beside + 2) * stride) + ".");
+        throw Error(Fault::usage,
+                    "A frame store of " + std::to_string(options.max_bytes) + " bytes holds fewer than two frames of " +
+                        std::to_string(options.frame_bytes) + " bytes beside its " + std::to_string(beside) +
+                        " pins and spares. Raise max_bytes to at least " + std::to_string((beside + 2) * stride) + ".");
     }
     options.max_frames = static_cast<int>(std::min<std::size_t>(options.max_frames, room - beside));
     return options;
@@ -142,7 +141,8 @@ void FrameStore::pin(const FrameRef& frame) {
     }
     Buffer* buffer = copy_in(frame);
     if (buffer == nullptr) {
-        throw Error(Fault::task, "Every buffer of this store is held by a reader: drop some of the frames taken from it.");
+        throw Error(Fault::task,
+                    "Every buffer of this store is held by a reader: drop some of the frames taken from it.");
     }
     buffer->pinned = true;
     ++stats_.pinned;

@@ -20,11 +20,11 @@
 namespace compass_edge {
 
 struct StoreOptions {
-    std::size_t frame_bytes = 0;               // of the largest frame, by packed_layout
-    std::uint64_t every = 10;                  // the paper samples every 10th frame
-    int max_frames = 128;                      // sampled frames an episode
-    int max_pins = 8;                          // frames kept by name beside the sampled ones
-    std::size_t max_bytes = 512ull << 20;      // caps max_frames; the store says what it could plan
+    std::size_t frame_bytes = 0;           // of the largest frame, by packed_layout
+    std::uint64_t every = 10;              // the paper samples every 10th frame
+    int max_frames = 128;                  // sampled frames an episode
+    int max_pins = 8;                      // frames kept by name beside the sampled ones
+    std::size_t max_bytes = 512ull << 20;  // caps max_frames; the store says what it could plan
 };
 
 struct StoreStats {

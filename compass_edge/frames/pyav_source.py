@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import av.error
 from compass_edge.errors import CompassError, UsageError
 
 _PATIENCE = 16  # failures in a row after which a file will not recover
+# Metadata that is not UTF-8 is no reason to refuse a video; PyAV 19 never does, and dropped the option.
+_LENIENT: dict[str, Any] = {"metadata_errors": "ignore"} if int(av.__version__.split(".")[0]) < 19 else {}
 _MAX_PIXELS = 1 << 26
 _ATTACHED_PICTURE = 0x400  # FFmpeg's AV_DISPOSITION_ATTACHED_PIC: a music file's cover
 _EXITS = (av.error.ExitError, av.error.TimeoutError)  # PyAV ended the call because its time was up
@@ -34,12 +37,14 @@ class PyAvSource:
         self.url, self.timeout_s, self._format, self._options, self._threads = url, timeout_s, format, options, threads
         self.packets = self.damaged_packets = 0
         self._finished = self._damaged = False
+        self._close_file: Callable[[], object] = lambda: None
         self.missing = False  # a picture was lost since the caller last cleared this
         self.open()
 
     def open(self) -> None:
         """Opens it, again if need be. Raises CompassError with what a person can do about it."""
         self._container: Any = None  # first: a camera, or a port that is listened on, can be had only once
+        self._close_file()
         self._container = self._opened()
         self.stream = self._video_stream()
         context = self.stream.codec_context
@@ -152,19 +157,16 @@ class PyAvSource:
         timeout = (self.timeout_s, self.timeout_s)
         try:
             if self.is_live or "protocol_whitelist" in self._options:
-                return av.open(
-                    url, format=format, options=limits | self._options, timeout=timeout, metadata_errors="ignore"
-                )
+                return av.open(url, format=format, options=limits | self._options, timeout=timeout, **_LENIENT)
             # A playlist, or whatever else names other files and hosts, must not make us open them.
             if "://" in url:
                 web = url.startswith("http")
                 limits["protocol_whitelist"] = "http,https,tcp,tls,crypto,data" if web else "file"
-                return av.open(
-                    url, format=format, options=limits | self._options, timeout=timeout, metadata_errors="ignore"
-                )
+                return av.open(url, format=format, options=limits | self._options, timeout=timeout, **_LENIENT)
             limits["protocol_whitelist"] = "none"
-            file = Path(url).open("rb")  # noqa: SIM115 - PyAV closes it with the container
-            return av.open(file, format=format, options=limits | self._options, metadata_errors="ignore")
+            file = Path(url).open("rb")  # noqa: SIM115 - closed with this object
+            self._close_file = weakref.finalize(self, file.close)
+            return av.open(file, format=format, options=limits | self._options, **_LENIENT)
         except (av.error.FFmpegError, OSError, ValueError) as error:
             raise self._explain(error) from None
 

@@ -69,7 +69,8 @@ void register_feed(py::module_& m) {
              py::arg("source_id") = defaults.source_id, py::arg("threads") = defaults.threads,
              py::arg("realtime") = defaults.realtime, py::arg("reconnect") = defaults.reconnect,
              py::arg("max_backoff_s") = defaults.max_backoff_s)
-        .def("step", [](Feed& self) { return state_name(self.step()); }, NoGil())
+        .def(
+            "step", [](Feed& self) { return state_name(self.step()); }, NoGil())
         .def("seek", &Feed::seek, NoGil(), py::arg("time_s"))
         .def("start", &Feed::start, NoGil())
         .def("stop", &Feed::stop, NoGil())

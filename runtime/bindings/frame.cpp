@@ -64,9 +64,10 @@ struct ExportedPlane {
 py::capsule to_dlpack(const Plane& plane, const py::object&, const std::optional<std::pair<int, int>>& max_version,
                       const py::object&, const std::optional<bool>& copy) {
     if (!max_version || max_version->first < 1) {
-        PyErr_SetString(PyExc_BufferError,
-                        "Frames are read-only, which only DLPack 1.0 can say: the consumer must pass max_version=(1, 0) "
-                        "or later (numpy >= 2.1, torch >= 2.9). numpy.asarray(plane) always works.");
+        PyErr_SetString(
+            PyExc_BufferError,
+            "Frames are read-only, which only DLPack 1.0 can say: the consumer must pass max_version=(1, 0) "
+            "or later (numpy >= 2.1, torch >= 2.9). numpy.asarray(plane) always works.");
         throw py::error_already_set();
     }
     if (copy.value_or(false)) {
@@ -88,12 +89,11 @@ py::capsule to_dlpack(const Plane& plane, const py::object&, const std::optional
                            out->strides.data(),
                            0};
     // A consumer renames the capsule when it takes the tensor over; an unused one is ours to delete.
-    return py::reinterpret_steal<py::capsule>(
-        PyCapsule_New(&out->managed, dlpack::capsule_name, [](PyObject* capsule) {
-            if (!PyCapsule_IsValid(capsule, dlpack::capsule_name)) return;
-            auto* managed = static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(capsule, dlpack::capsule_name));
-            managed->deleter(managed);
-        }));
+    return py::reinterpret_steal<py::capsule>(PyCapsule_New(&out->managed, dlpack::capsule_name, [](PyObject* capsule) {
+        if (!PyCapsule_IsValid(capsule, dlpack::capsule_name)) return;
+        auto* managed = static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(capsule, dlpack::capsule_name));
+        managed->deleter(managed);
+    }));
 }
 
 py::array_t<std::uint8_t> rgb_of(const PyFrame& self) {
@@ -111,7 +111,8 @@ py::array_t<std::uint8_t> rgb_of(const PyFrame& self) {
         convert(picture_row(view, y), view.width, coefficients, row.data(), static_cast<std::ptrdiff_t>(stride));
         for (int x = 0; x < view.width; ++x) {
             for (int channel = 0; channel < 3; ++channel) {
-                *out++ = row[static_cast<std::size_t>(planes == 1 ? 0 : channel) * stride + static_cast<std::size_t>(x)];
+                *out++ =
+                    row[static_cast<std::size_t>(planes == 1 ? 0 : channel) * stride + static_cast<std::size_t>(x)];
             }
         }
     }
@@ -148,8 +149,8 @@ void register_frame(py::module_& m) {
             return py::buffer_info(const_cast<std::uint8_t*>(self.data), 1, "B",
                                    static_cast<py::ssize_t>(self.shape.size()), self.shape, self.strides, true);
         })
-        .def("__dlpack__", &to_dlpack, py::kw_only(), py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
-             py::arg("dl_device") = py::none(), py::arg("copy") = py::none())
+        .def("__dlpack__", &to_dlpack, py::kw_only(), py::arg("stream") = py::none(),
+             py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(), py::arg("copy") = py::none())
         .def("__dlpack_device__", [](const Plane&) { return std::pair(dlpack::device_cpu, 0); });
 
     py::class_<PyFrame>(m, "Frame", "A lease on one frame. Its pixels stay as they are while any view of it lives.")
@@ -176,18 +177,20 @@ void register_frame(py::module_& m) {
         .def_property_readonly("matrix", from_info([](const FrameInfo& i) { return matrix_name(i.geometry.matrix); }))
         .def_property_readonly("range", from_info([](const FrameInfo& i) { return range_name(i.geometry.range); }))
         .def("plane", &plane_of, py::arg("index") = 0)
-        .def_property_readonly("planes",
-                               [](const PyFrame& self) {
-                                   py::tuple planes(plane_count(self.frame().info().geometry.format));
-                                   for (std::size_t i = 0; i < planes.size(); ++i) {
-                                       planes[i] = plane_array(self, static_cast<int>(i));
-                                   }
-                                   return planes;
-                               },
-                               "The planes as read-only numpy arrays of bytes, not copied.")
+        .def_property_readonly(
+            "planes",
+            [](const PyFrame& self) {
+                py::tuple planes(plane_count(self.frame().info().geometry.format));
+                for (std::size_t i = 0; i < planes.size(); ++i) {
+                    planes[i] = plane_array(self, static_cast<int>(i));
+                }
+                return planes;
+            },
+            "The planes as read-only numpy arrays of bytes, not copied.")
         .def("rgb", &rgb_of, "A new (H, W, 3) uint8 array.")
         .def("release", &PyFrame::release, "Gives up this object's share of the lease; views keep theirs.")
-        .def("__enter__", [](PyFrame& self) -> PyFrame& { return self; }, py::return_value_policy::reference_internal)
+        .def(
+            "__enter__", [](PyFrame& self) -> PyFrame& { return self; }, py::return_value_policy::reference_internal)
         .def("__exit__", [](PyFrame& self, const py::args&) { self.release(); })
         .def("__repr__", &text_of);
 }

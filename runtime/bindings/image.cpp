@@ -10,16 +10,17 @@ namespace compass_edge {
 
 PixelFormat parse_format(const std::string& text) {
     return parse_name<PixelFormat>("pixel format", text,
-                              {{"yuv420p", PixelFormat::yuv420p},
-                               {"nv12", PixelFormat::nv12},
-                               {"yuyv", PixelFormat::yuyv},
-                               {"rgb24", PixelFormat::rgb24},
-                               {"gray8", PixelFormat::gray8}});
+                                   {{"yuv420p", PixelFormat::yuv420p},
+                                    {"nv12", PixelFormat::nv12},
+                                    {"yuyv", PixelFormat::yuyv},
+                                    {"rgb24", PixelFormat::rgb24},
+                                    {"gray8", PixelFormat::gray8}});
 }
 
 ColorMatrix parse_matrix(const std::string& text) {
     return parse_name<ColorMatrix>(
-        "matrix", text, {{"bt601", ColorMatrix::bt601}, {"bt709", ColorMatrix::bt709}, {"bt2020", ColorMatrix::bt2020}});
+        "matrix", text,
+        {{"bt601", ColorMatrix::bt601}, {"bt709", ColorMatrix::bt709}, {"bt2020", ColorMatrix::bt2020}});
 }
 
 ColorRange parse_range(const std::string& text) {
@@ -37,8 +38,10 @@ ImageView array_view(const py::array& image) {
     const bool rgb = image.ndim() == 3 && image.shape(2) == 3 && image.strides(2) == 1;
     const bool dense = image.ndim() >= 2 && (gray ? image.strides(1) == 1 : rgb && image.strides(1) == 3);
     if (!image.dtype().is(py::dtype::of<std::uint8_t>()) || !(gray || rgb) || !dense) {
-        throw std::invalid_argument("Expected a uint8 picture of shape (H, W, 3) or (H, W) whose pixels are side by side, "
-                                    "got " + describe(image) + ". numpy.ascontiguousarray(picture) makes one.");
+        throw std::invalid_argument(
+            "Expected a uint8 picture of shape (H, W, 3) or (H, W) whose pixels are side by side, "
+            "got " +
+            describe(image) + ". numpy.ascontiguousarray(picture) makes one.");
     }
     if (image.shape(0) > kLongestSide || image.shape(1) > kLongestSide) {
         throw std::invalid_argument("Expected at most " + std::to_string(kLongestSide) + " pixels a side, got " +
@@ -46,7 +49,7 @@ ImageView array_view(const py::array& image) {
     }
     ImageView view;
     view.format = gray ? PixelFormat::gray8 : PixelFormat::rgb24;
-    view.range = ColorRange::full;   // an array's levels are what they are
+    view.range = ColorRange::full;  // an array's levels are what they are
     view.width = static_cast<int>(image.shape(1));
     view.height = static_cast<int>(image.shape(0));
     view.data[0] = static_cast<const std::uint8_t*>(image.data());
@@ -72,10 +75,10 @@ ImageView plane_view(const std::vector<py::array>& planes, const std::string& fo
         const PlaneExtent extent = plane_extent(view.format, static_cast<int>(i), width, height);
         if (!plane.dtype().is(py::dtype::of<std::uint8_t>()) || plane.ndim() != 2 || plane.shape(0) < extent.rows ||
             plane.shape(1) < extent.row_bytes || (plane.shape(1) > 1 && plane.strides(1) != 1)) {
-            throw std::invalid_argument("Expected plane " + std::to_string(i) + " of a " + format + " picture of " +
-                                        std::to_string(width) + "x" + std::to_string(height) + " as uint8 of at least (" +
-                                        std::to_string(extent.rows) + ", " + std::to_string(extent.row_bytes) +
-                                        ") with bytes side by side, got " + describe(plane) + ".");
+            throw std::invalid_argument(
+                "Expected plane " + std::to_string(i) + " of a " + format + " picture of " + std::to_string(width) +
+                "x" + std::to_string(height) + " as uint8 of at least (" + std::to_string(extent.rows) + ", " +
+                std::to_string(extent.row_bytes) + ") with bytes side by side, got " + describe(plane) + ".");
         }
         view.data[i] = static_cast<const std::uint8_t*>(plane.data());
         view.stride[i] = plane.strides(0);

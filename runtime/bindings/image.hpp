@@ -14,7 +14,8 @@ namespace compass_edge {
 
 // The value called `text`, or an error that lists the names there are.
 template <class Value, std::size_t Count>
-Value parse_name(const std::string& what, const std::string& text, const std::pair<const char*, Value> (&names)[Count]) {
+Value parse_name(const std::string& what, const std::string& text,
+                 const std::pair<const char*, Value> (&names)[Count]) {
     std::string list;
     for (const auto& [name, value] : names) {
         if (text == name) return value;

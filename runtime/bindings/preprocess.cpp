@@ -82,50 +82,57 @@ void register_preprocess(py::module_& m) {
              }),
              py::kw_only(), py::arg("patch") = defaults.patch, py::arg("merge") = defaults.merge,
              py::arg("temporal") = defaults.temporal, py::arg("min_pixels") = defaults.min_pixels,
-             py::arg("max_pixels") = defaults.max_pixels, py::arg("mean") = defaults.mean, py::arg("std") = defaults.std,
-             py::arg("dtype") = "f16", py::arg("isa") = py::none())
-        .def("grid",
-             [](const Preprocessor& self, int width, int height) {
-                 const PatchGrid grid = self.grid(width, height);
-                 return std::pair(grid.height, grid.width);
-             },
-             py::arg("width"), py::arg("height"), "Patches down and across: image_grid_thw is (1, *grid).")
+             py::arg("max_pixels") = defaults.max_pixels, py::arg("mean") = defaults.mean,
+             py::arg("std") = defaults.std, py::arg("dtype") = "f16", py::arg("isa") = py::none())
+        .def(
+            "grid",
+            [](const Preprocessor& self, int width, int height) {
+                const PatchGrid grid = self.grid(width, height);
+                return std::pair(grid.height, grid.width);
+            },
+            py::arg("width"), py::arg("height"), "Patches down and across: image_grid_thw is (1, *grid).")
         .def_property_readonly("columns", [](const Preprocessor& self) { return self.spec().columns(); })
         .def_property_readonly("dtype", [](const Preprocessor& self) { return std::string(name(self.dtype())); })
         .def_property_readonly("isa", [](const Preprocessor& self) { return std::string(name(self.isa())); })
         .def_property_readonly("merge", [](const Preprocessor& self) { return self.spec().merge; })
-        .def("run",
-             [](Preprocessor& self, const PyFrame& frame, const py::object& out) {
-                 return run(self, frame.frame().view(), out);
-             },
-             py::arg("picture"), py::arg("out") = py::none(),
-             "The patches of a frame, or of a uint8 (H, W, 3) RGB or (H, W) gray array, written into `out` or a new array.")
-        .def("run",
-             [](Preprocessor& self, const py::array& image, const py::object& out) {
-                 return run(self, array_view(image), out);
-             },
-             py::arg("picture"), py::arg("out") = py::none())
-        .def("run_rgb",
-             [](Preprocessor& self, const py::array& image, const py::object& out) {
-                 return run(self, array_view(image), out);
-             },
-             py::arg("image"), py::arg("out") = py::none(), "A uint8 (H, W, 3) RGB or (H, W) gray array.")
-        .def("run_planes",
-             [](Preprocessor& self, const std::vector<py::array>& planes, const std::string& format, int width, int height,
-                const std::string& matrix, const std::string& range, const py::object& out) {
-                 return run(self, plane_view(planes, format, width, height, matrix, range), out);
-             },
-             py::arg("planes"), py::arg("format"), py::arg("width"), py::arg("height"), py::arg("matrix") = "bt601",
-             py::arg("range") = "limited", py::arg("out") = py::none(), "Two-dimensional uint8 planes of bytes.");
+        .def(
+            "run",
+            [](Preprocessor& self, const PyFrame& frame, const py::object& out) {
+                return run(self, frame.frame().view(), out);
+            },
+            py::arg("picture"), py::arg("out") = py::none(),
+            "The patches of a frame, or of a uint8 (H, W, 3) RGB or (H, W) gray array, written into `out` or a new "
+            "array.")
+        .def(
+            "run",
+            [](Preprocessor& self, const py::array& image, const py::object& out) {
+                return run(self, array_view(image), out);
+            },
+            py::arg("picture"), py::arg("out") = py::none())
+        .def(
+            "run_rgb",
+            [](Preprocessor& self, const py::array& image, const py::object& out) {
+                return run(self, array_view(image), out);
+            },
+            py::arg("image"), py::arg("out") = py::none(), "A uint8 (H, W, 3) RGB or (H, W) gray array.")
+        .def(
+            "run_planes",
+            [](Preprocessor& self, const std::vector<py::array>& planes, const std::string& format, int width,
+               int height, const std::string& matrix, const std::string& range, const py::object& out) {
+                return run(self, plane_view(planes, format, width, height, matrix, range), out);
+            },
+            py::arg("planes"), py::arg("format"), py::arg("width"), py::arg("height"), py::arg("matrix") = "bt601",
+            py::arg("range") = "limited", py::arg("out") = py::none(), "Two-dimensional uint8 planes of bytes.");
 
-    m.def("smart_resize",
-          [](int width, int height, int factor, long min_pixels, long max_pixels) {
-              const PictureSize size = smart_resize(width, height, factor, min_pixels, max_pixels);
-              return std::pair(size.width, size.height);
-          },
-          py::arg("width"), py::arg("height"), py::arg("factor") = defaults.factor(),
-          py::arg("min_pixels") = defaults.min_pixels, py::arg("max_pixels") = defaults.max_pixels,
-          "The (width, height) a Qwen-VL model resizes a picture to.");
+    m.def(
+        "smart_resize",
+        [](int width, int height, int factor, long min_pixels, long max_pixels) {
+            const PictureSize size = smart_resize(width, height, factor, min_pixels, max_pixels);
+            return std::pair(size.width, size.height);
+        },
+        py::arg("width"), py::arg("height"), py::arg("factor") = defaults.factor(),
+        py::arg("min_pixels") = defaults.min_pixels, py::arg("max_pixels") = defaults.max_pixels,
+        "The (width, height) a Qwen-VL model resizes a picture to.");
     m.def("isa", [] { return std::string(name(current_isa())); }, "The instruction set the kernels use.");
     m.def("available_isas", [] {
         std::vector<std::string> names;

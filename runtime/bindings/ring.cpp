@@ -23,9 +23,10 @@ using Picture = std::variant<py::array, std::vector<py::array>>;
 
 std::optional<PyFrame> found(const Reader& reader, Lookup lookup) {
     if (lookup.miss == Miss::budget) {
-        throw Error(Fault::usage, "This reader may hold " + std::to_string(reader.leases()) +
-                                      " frames and holds them all. Drop a frame and every array made from it, copy what "
-                                      "you want to keep, or open the reader with more leases.");
+        throw Error(Fault::usage,
+                    "This reader may hold " + std::to_string(reader.leases()) +
+                        " frames and holds them all. Drop a frame and every array made from it, copy what "
+                        "you want to keep, or open the reader with more leases.");
     }
     if (!lookup) return std::nullopt;
     return PyFrame(std::move(lookup.frame));
@@ -48,8 +49,9 @@ std::uint64_t push(Writer& self, const Picture& picture, const std::optional<std
         view = array_view(*array);
     } else {
         if (!format || !width || !height) {
-            throw Error(Fault::usage, "Planes come with their format, width and height; an RGB or gray array alone does "
-                                      "not need them.");
+            throw Error(Fault::usage,
+                        "Planes come with their format, width and height; an RGB or gray array alone does "
+                        "not need them.");
         }
         const std::vector<py::array> one = array != nullptr ? std::vector{*array} : std::vector<py::array>{};
         view = plane_view(array != nullptr ? one : std::get<std::vector<py::array>>(picture), *format, *width, *height,
@@ -80,21 +82,25 @@ void register_ring(py::module_& m) {
              py::arg("range") = "limited", py::arg("captured_ns") = py::none(), py::arg("pts") = py::none(),
              py::arg("time_base") = std::pair(1, 1'000'000'000), py::arg("source") = 0, py::arg("gap_before") = false,
              py::arg("damaged") = false,
-             "Copies a picture into the ring and returns its sequence number. The picture is a uint8 (H, W, 3) or (H, W) "
+             "Copies a picture into the ring and returns its sequence number. The picture is a uint8 (H, W, 3) or (H, "
+             "W) "
              "array, or a list of planes with their format, width and height.")
         .def("mark_gap", &Writer::mark_gap, "The next frame is flagged: frames are missing before it.")
         .def("close", &Writer::reset);
 
     py::class_<Reader>(m, "Reader", "A reader with its own lease budget. Look-ups neither wait nor allocate slots.")
-        .def("latest", [](const Reader& self) { return found(self, self.latest()); }, "The newest frame, or None.")
-        .def("get", [](const Reader& self, std::uint64_t seq) { return found(self, self.get(seq)); }, py::arg("seq"),
-             "The frame of that number; None when it is overwritten or not there yet.")
-        .def("next",
-             [](const Reader& self, std::uint64_t since, std::uint64_t every) {
-                 return found(self, self.next(since, every));
-             },
-             py::arg("since"), py::arg("every") = 1,
-             "The oldest frame still there among since, since + every, since + 2 * every, ...; or None.")
+        .def(
+            "latest", [](const Reader& self) { return found(self, self.latest()); }, "The newest frame, or None.")
+        .def(
+            "get", [](const Reader& self, std::uint64_t seq) { return found(self, self.get(seq)); }, py::arg("seq"),
+            "The frame of that number; None when it is overwritten or not there yet.")
+        .def(
+            "next",
+            [](const Reader& self, std::uint64_t since, std::uint64_t every) {
+                return found(self, self.next(since, every));
+            },
+            py::arg("since"), py::arg("every") = 1,
+            "The oldest frame still there among since, since + every, since + 2 * every, ...; or None.")
         .def_property_readonly("leases", &Reader::leases)
         .def_property_readonly("leases_out", &Reader::leases_out)
         .def("close", &Reader::reset);
@@ -116,11 +122,12 @@ void register_ring(py::module_& m) {
         .def_property_readonly("frame_bytes", [](const FrameRing& self) { return self.options().frame_bytes; })
         .def_property_readonly("memory_bytes", &FrameRing::memory_bytes);
 
-    m.def("frame_bytes",
-          [](const std::string& format, int width, int height) {
-              return packed_layout(parse_format(format), width, height).bytes;
-          },
-          py::arg("format"), py::arg("width"), py::arg("height"), "Bytes a frame takes in a ring slot.");
+    m.def(
+        "frame_bytes",
+        [](const std::string& format, int width, int height) {
+            return packed_layout(parse_format(format), width, height).bytes;
+        },
+        py::arg("format"), py::arg("width"), py::arg("height"), "Bytes a frame takes in a ring slot.");
 }
 
 }  // namespace compass_edge

@@ -10,7 +10,8 @@
 #define COMPASS_EDGE_SANITIZED 1
 #endif
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(COMPASS_EDGE_SANITIZED) || !defined(__GLIBC__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(COMPASS_EDGE_SANITIZED) || \
+    !defined(__GLIBC__)
 
 int main() { std::puts("left out: this build has another malloc"); }
 
@@ -174,7 +175,8 @@ TEST(ring_store_and_preprocess_allocate_nothing) {
 
 #ifdef COMPASS_EDGE_HAS_LIBAV
 TEST(decoding_allocates_nothing_of_ours) {
-    for (const char* name : {"h264.mp4", "h264.ts", "yuv444p.mp4", "ten_bit.mp4", "rotated.mp4", "redrawn.mov", "odd.avi"}) {
+    for (const char* name :
+         {"h264.mp4", "h264.ts", "yuv444p.mp4", "ten_bit.mp4", "rotated.mp4", "redrawn.mov", "odd.avi"}) {
         for (const int threads : {1, 2}) {
             Feed feed({.url = clip::golden(name)}, {.threads = threads});
             Reader reader = feed.ring()->reader(1);

@@ -79,12 +79,12 @@ inline int run(int argc, char** argv) {
 
 }  // namespace compass_edge::check
 
-#define TEST(name)                                                               \
-    static void test_##name();                                                   \
+#define TEST(name)                                                                  \
+    static void test_##name();                                                      \
     static const compass_edge::check::Register register_##name(#name, test_##name); \
     static void test_##name()
-#define CHECK(condition) \
-    do { \
+#define CHECK(condition)                                                             \
+    do {                                                                             \
         if (!(condition)) compass_edge::check::fail(__FILE__, __LINE__, #condition); \
     } while (false)
 #define CHECK_EQ(a, b) compass_edge::check::equal((a), (b), #a " == " #b, __FILE__, __LINE__)

@@ -82,7 +82,8 @@ inline std::vector<char> bytes_of(const std::string& path) {
 class TemporaryFile {
   public:
     TemporaryFile(const std::string& name, const std::vector<char>& bytes)
-        : path_((std::filesystem::temp_directory_path() / ("compass-" + std::to_string(getpid()) + "-" + name)).string()) {
+        : path_((std::filesystem::temp_directory_path() / ("compass-" + std::to_string(getpid()) + "-" + name))
+                    .string()) {
         std::ofstream(path_, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     }
     ~TemporaryFile() { std::remove(path_.c_str()); }

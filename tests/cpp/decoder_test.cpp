@@ -73,8 +73,14 @@ std::vector<char> damaged(const std::string& name, int faults, unsigned seed) {
 }  // namespace
 
 TEST(every_golden_comes_out_whole_and_in_order) {
-    for (const auto& [name, frames] : {std::pair("h264.mp4", 60), {"h264.mkv", 60}, {"h264.ts", 60}, {"yuv444p.mp4", 24},
-                                       {"ten_bit.mp4", 24}, {"odd.avi", 12}, {"variable.mkv", 24}, {"redrawn.mov", 24}}) {
+    for (const auto& [name, frames] : {std::pair("h264.mp4", 60),
+                                       {"h264.mkv", 60},
+                                       {"h264.ts", 60},
+                                       {"yuv444p.mp4", 24},
+                                       {"ten_bit.mp4", 24},
+                                       {"odd.avi", 12},
+                                       {"variable.mkv", 24},
+                                       {"redrawn.mov", 24}}) {
         check_whole(play(golden(name)), frames);
     }
 }
@@ -161,7 +167,8 @@ TEST(damage_is_counted_flagged_and_survived) {
 TEST(a_clean_key_frame_ends_the_damage) {
     std::vector<char> bytes = clip::bytes_of(golden("h264.mp4"));
     // In the middle of the pictures, which come before the index; clean key frames follow.
-    for (std::size_t i = bytes.size() * 30 / 100; i < bytes.size() * 35 / 100; i += 3) bytes[i] = static_cast<char>(~bytes[i]);
+    for (std::size_t i = bytes.size() * 30 / 100; i < bytes.size() * 35 / 100; i += 3)
+        bytes[i] = static_cast<char>(~bytes[i]);
     const TemporaryFile file("middle.mp4", bytes);
     const Played played = play(file.path());
     CHECK(played.stats.decoder.damaged_packets > 0);

@@ -153,7 +153,8 @@ TEST(seek_is_exact_where_pictures_are_redrawn) { check_seeks("redrawn.mov", 1); 
 TEST(seek_refuses_what_it_cannot_do_and_changes_nothing) {
     Feed feed({.url = golden("h264.mp4")}, {});
     Reader reader = feed.ring()->reader(1);
-    for (const double time : {-1.0, 100.0, std::nan(""), HUGE_VAL, -HUGE_VAL}) CHECK_THROWS(feed.seek(time), "cannot seek");
+    for (const double time : {-1.0, 100.0, std::nan(""), HUGE_VAL, -HUGE_VAL})
+        CHECK_THROWS(feed.seek(time), "cannot seek");
     CHECK(feed.step() == FeedState::running);
     CHECK_EQ(shown(reader).number, 0);
     Feed timeless({.url = golden("two_sizes.h264")}, {});

@@ -84,8 +84,8 @@ TEST(readers_never_see_a_torn_frame) {
     }
     Writer writer = ring->writer();
     std::vector<std::uint8_t> bytes(width * height);
-    ImageView view{.format = PixelFormat::gray8, .width = width, .height = height, .data = {bytes.data()},
-                   .stride = {width}};
+    ImageView view{
+        .format = PixelFormat::gray8, .width = width, .height = height, .data = {bytes.data()}, .stride = {width}};
     const auto total = [&] {
         std::uint64_t sum = 0;
         for (const Tally& tally : tallies) sum += tally.checked;

@@ -21,7 +21,8 @@ void check_refused(const std::string& url, const std::string& part) {
         open(url);
     } catch (const Error& error) {
         const std::string text = error.what();
-        if (text.find(part) == std::string::npos) check::fail(__FILE__, __LINE__, "no '" + part + "' in '" + text + "'");
+        if (text.find(part) == std::string::npos)
+            check::fail(__FILE__, __LINE__, "no '" + part + "' in '" + text + "'");
         CHECK(text.find(url) != std::string::npos);
         CHECK(text.find('\n') == std::string::npos);
         CHECK_EQ(text.back(), '.');
@@ -84,19 +85,23 @@ TEST(what_is_no_video_gets_one_sentence) {
 }
 
 TEST(sound_and_cover_pictures_are_no_video) {
-    std::string wave("RIFF\x64\x10\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0" "data\x40\x10\0\0", 44);
+    std::string wave(
+        "RIFF\x64\x10\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0"
+        "data\x40\x10\0\0",
+        44);
     wave.append(4160, '\0');
     const TemporaryFile sound("sound.wav", text(wave));
     check_refused(sound.path(), "no video stream");
 }
 
 TEST(a_playlist_opens_nothing_else) {
-    const TemporaryFile list("list.m3u8", text("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n" + golden("h264.ts") +
-                                               "\n#EXT-X-ENDLIST\n"));
+    const TemporaryFile list(
+        "list.m3u8", text("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n" + golden("h264.ts") + "\n#EXT-X-ENDLIST\n"));
     CHECK_THROWS(open(list.path()), "list.m3u8");
     const TemporaryFile joined("list.ffconcat", text("ffconcat version 1.0\nfile '" + golden("h264.mp4") + "'\n"));
     CHECK_THROWS(open(joined.path()), "list.ffconcat");
-    const TemporaryFile remote("remote.m3u8", text("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\nhttp://127.0.0.1:9/a.ts\n"));
+    const TemporaryFile remote("remote.m3u8",
+                               text("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\nhttp://127.0.0.1:9/a.ts\n"));
     CHECK_THROWS(open(remote.path()), "remote.m3u8");
     // Whoever wants one says so.
     const TemporaryFile wanted("wanted.ffconcat", text("ffconcat version 1.0\nfile '" + golden("h264.mp4") + "'\n"));
@@ -105,7 +110,8 @@ TEST(a_playlist_opens_nothing_else) {
 }
 
 TEST(odd_file_names_are_paths_and_not_protocols) {
-    for (const char* name : {"12:30 cup.mp4", "a space.mp4", "caf\xc3\xa9 \xe6\x9d\xaf.mp4", "http:x.mp4", "100%d.mp4"}) {
+    for (const char* name :
+         {"12:30 cup.mp4", "a space.mp4", "caf\xc3\xa9 \xe6\x9d\xaf.mp4", "http:x.mp4", "100%d.mp4"}) {
         const TemporaryFile file(name, clip::bytes_of(golden("h264.mp4")));
         Source source({.url = file.path()});
         CHECK(source.read() == ReadState::packet);

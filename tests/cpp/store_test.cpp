@@ -13,17 +13,16 @@ namespace {
 constexpr int side = 16;
 
 struct Stream {
-    std::shared_ptr<FrameRing> ring = FrameRing::open({.frame_bytes = packed_layout(PixelFormat::gray8, side, side).bytes,
-                                                       .history = 2,
-                                                       .leases = 2});
+    std::shared_ptr<FrameRing> ring = FrameRing::open(
+        {.frame_bytes = packed_layout(PixelFormat::gray8, side, side).bytes, .history = 2, .leases = 2});
     Writer writer = ring->writer();
     Reader reader = ring->reader(2);
     std::vector<std::uint8_t> bytes = std::vector<std::uint8_t>(side * side);
 
     FrameRef next(int value) {
         std::fill(bytes.begin(), bytes.end(), static_cast<std::uint8_t>(value));
-        ImageView view{.format = PixelFormat::gray8, .width = side, .height = side, .data = {bytes.data()},
-                       .stride = {side}};
+        ImageView view{
+            .format = PixelFormat::gray8, .width = side, .height = side, .data = {bytes.data()}, .stride = {side}};
         writer.push(view, {.pts = value});
         return reader.latest().frame;
     }

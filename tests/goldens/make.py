@@ -11,7 +11,14 @@ from pathlib import Path
 from compass_edge.frames.clip import write_clip
 
 FOLDER = Path(__file__).parent
-X264 = {"crf": "32", "g": "12", "bf": "2", "refs": "3", "preset": "veryslow", "x264-params": "b-adapt=0:scenecut=0:threads=1"}
+X264 = {
+    "crf": "32",
+    "g": "12",
+    "bf": "2",
+    "refs": "3",
+    "preset": "veryslow",
+    "x264-params": "b-adapt=0:scenecut=0:threads=1",
+}
 
 
 def small(name: str, **changes: object) -> Path:

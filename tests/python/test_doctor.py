@@ -64,6 +64,8 @@ def test_preflight_names_what_is_missing(tmp_path: Path) -> None:
     fine = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
     assert fine.returncode == 0, fine.stderr
     bare = {**os.environ, "PATH": str(tmp_path), "CXX": ""}
-    poor = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, env=bare, check=False)
+    poor = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, env=bare, check=False
+    )
     assert poor.returncode == 3
     assert "No C++ compiler" in poor.stderr
