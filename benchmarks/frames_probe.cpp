@@ -9,9 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,43 +17,7 @@
 #include "runtime/av.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/feed.hpp"
-
-// Every allocation of our C++ code goes through operator new, every one of FFmpeg through the malloc family.
-static std::atomic<long> news{0};
-static std::atomic<long> mallocs{0};
-
-extern "C" {
-void* __libc_malloc(std::size_t);
-void* __libc_calloc(std::size_t, std::size_t);
-void* __libc_realloc(void*, std::size_t);
-void* __libc_memalign(std::size_t, std::size_t);
-void* malloc(std::size_t bytes) {
-    ++mallocs;
-    return __libc_malloc(bytes);
-}
-void* calloc(std::size_t count, std::size_t bytes) {
-    ++mallocs;
-    return __libc_calloc(count, bytes);
-}
-void* realloc(void* old, std::size_t bytes) {
-    ++mallocs;
-    return __libc_realloc(old, bytes);
-}
-int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) {
-    ++mallocs;
-    *out = __libc_memalign(alignment, bytes);
-    return *out == nullptr ? 12 : 0;
-}
-}
-
-void* operator new(std::size_t bytes) {
-    ++news;
-    void* memory = __libc_malloc(bytes);
-    if (memory == nullptr) throw std::bad_alloc();
-    return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/cpp/allocation_counter.hpp"
 
 using namespace compass_edge;
 
@@ -108,27 +69,24 @@ int ring(const char* path) {
     return 0;
 }
 
-int allocations(const char* path) {
+int count_allocations(const char* path) {
     Feed feed({.url = path}, {});
     Reader reader = feed.ring()->reader(2);
     Preprocessor preprocess(PatchSpec{}, Dtype::f16);
     const PatchGrid grid = preprocess.grid(feed.info().width, feed.info().height);
     std::vector<std::uint16_t> out(static_cast<std::size_t>(grid.rows()) * preprocess.spec().columns());
+    const auto frame = [&] {
+        if (feed.step() != FeedState::running) return false;
+        preprocess.run(reader.latest().frame.view(), out.data(), out.size() * sizeof out[0]);
+        return true;
+    };
+    for (int warm_up = 0; warm_up < 30; ++warm_up) frame();
     long frames = 0;
-    long warm_news = 0;
-    long warm_mallocs = 0;
-    constexpr long warm_up = 30;
-    while (feed.step() == FeedState::running) {
-        const Lookup newest = reader.latest();
-        preprocess.run(newest.frame.view(), out.data(), out.size() * sizeof(std::uint16_t));
-        if (++frames == warm_up) {
-            warm_news = news;
-            warm_mallocs = mallocs;
-        }
-    }
-    const double measured = static_cast<double>(frames - warm_up);
-    std::printf("{\"ours\": %.4f, \"ffmpeg\": %.4f}\n", static_cast<double>(news - warm_news) / measured,
-                static_cast<double>(mallocs - warm_mallocs) / measured);
+    const Counted counted = allocations([&] {
+        while (frame()) ++frames;
+    });
+    std::printf("{\"ours\": %.4f, \"ffmpeg\": %.4f}\n", static_cast<double>(counted.ours) / static_cast<double>(frames),
+                static_cast<double>(counted.foreign) / static_cast<double>(frames));
     return 0;
 }
 
@@ -172,7 +130,7 @@ int main(int argc, char** argv) {
     if (command == "push") return push();
     if (argc == 3 && command == "bare") return bare(argv[2]);
     if (argc == 3 && command == "ring") return ring(argv[2]);
-    if (argc == 3 && command == "allocations") return allocations(argv[2]);
+    if (argc == 3 && command == "allocations") return count_allocations(argv[2]);
     std::fprintf(stderr, "usage: frames_probe bare|ring|allocations CLIP | push\n");
     return 2;
 }

@@ -1,10 +1,8 @@
 #include "kernels/preprocess.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <random>
 #include <vector>
 
@@ -13,35 +11,6 @@
 #include "kernels/resize.hpp"
 #include "tests/cpp/check.hpp"
 #include "tests/cpp/picture.hpp"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
-
-namespace {
-std::atomic<long> allocations{0};
-}
-
-// Counts what the standard library hands out; a sanitizer needs malloc for itself, so there only operator new counts.
-#if defined(__GLIBC__) && !defined(SANITIZED)
-extern "C" void* __libc_malloc(std::size_t);
-extern "C" void* malloc(std::size_t size) {
-    ++allocations;
-    return __libc_malloc(size);
-}
-#endif
-void* operator new(std::size_t size) {
-    ++allocations;
-    if (void* memory = std::malloc(size)) return memory;
-    throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 using namespace compass_edge;
 
@@ -168,19 +137,6 @@ TEST(a_bottom_up_picture_is_read_through_a_negative_stride) {
     flipped.view.stride[0] = -150;
     Preprocessor preprocess(small_spec(16), Dtype::f32);
     CHECK(run(preprocess, flipped.view) == run(preprocess, picture.view));
-}
-
-TEST(a_run_over_a_known_geometry_allocates_nothing) {
-    std::mt19937 random(12);
-    for (const PixelFormat format : kFormats) {
-        const Picture picture(format, 301, 203, random);
-        Preprocessor preprocess(PatchSpec{}, Dtype::f16);
-        std::vector<std::uint8_t> out = run(preprocess, picture.view);
-        const long before = allocations;
-        CHECK(before > 0);
-        for (int i = 0; i < 3; ++i) preprocess.run(picture.view, out.data(), out.size());
-        CHECK_EQ(allocations - before, 0);
-    }
 }
 
 TEST(what_is_wrong_is_said_before_anything_is_written) {
