@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 NATIVE := $(shell find CMakeLists.txt pyproject.toml kernels runtime -type f 2>/dev/null)
 
-.PHONY: help demo test test-python test-cpp lint sanitize fuzz cuda cross bench soak clean
+.PHONY: help demo test test-python test-cpp lint sanitize fuzz cuda cross bench nightly clean
 
 help:           ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -55,6 +55,13 @@ sanitize: $(VENV)/testing   ## the C++ tests under AddressSanitizer + UBSan, the
 	  $(BIN)/cmake --preset $$preset >/dev/null && $(BIN)/cmake --build --preset $$preset && \
 	  COMPASS_EDGE_STRESS_FRAMES=200000 $(BIN)/ctest --preset $$preset || exit 1; done
 
+FUZZ_SECONDS ?= 600
+fuzz: $(VENV)/testing   ## libFuzzer over opening, decoding and seeking, for FUZZ_SECONDS (600)
+	$(BIN)/cmake --preset asan >/dev/null && $(BIN)/cmake --build --preset asan --target decode_fuzz
+	mkdir -p build/corpus
+	build/asan/tests/fuzz/decode_fuzz -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=3000 -max_len=70000 \
+	  build/corpus tests/goldens
+
 cuda: $(VENV)/testing   ## compile the CUDA twins for sm_87, sm_110 and sm_120 (nvcc; nothing is run)
 	$(BIN)/cmake --preset cuda >/dev/null
 	$(BIN)/cmake --build --preset cuda --target compass_kernels
@@ -66,6 +73,8 @@ cross: $(VENV)/testing   ## the kernel and ring tests for aarch64 under qemu-use
 
 bench: $(VENV)/parity   ## ours beside its rivals on this machine
 	$(BIN)/compass-edge bench frames
+
+nightly: test sanitize cross fuzz bench   ## everything, including what takes long
 
 clean:          ## remove everything that was built
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache

@@ -216,12 +216,23 @@ bool Decoder::receive(Picture& picture) {
     stamp = blank_;
     stamp.pts = frame.best_effort_timestamp != AV_NOPTS_VALUE ? frame.best_effort_timestamp : no_pts;
     stamp.flags = damaged_ ? std::uint32_t{frame_damaged} : 0u;
-    const auto newest = (next_taken_ + taken_.size() - 1) % taken_.size();
-    stamp.captured_ns = taken_[newest].captured_ns;
-    for (const Taken& taken : taken_) {
-        if (taken.captured_ns != 0 && taken.pts == stamp.pts) stamp.captured_ns = taken.captured_ns;
-    }
+    stamp.captured_ns = captured_ns(stamp.pts);
     return true;
+}
+
+// A frame must not look fresher than it is: without a time stamp to go by, it is as old as the packet that went in when
+// the codec's delay began.
+std::int64_t Decoder::captured_ns(std::int64_t pts) const {
+    const AVCodecContext& context = *codec_->context;
+    const auto delay = static_cast<std::size_t>(std::max(context.has_b_frames + context.thread_count, 1));
+    std::int64_t oldest = 0;
+    for (std::size_t back = 1; back <= taken_.size(); ++back) {
+        const Taken& taken = taken_[(next_taken_ + taken_.size() - back) % taken_.size()];
+        if (taken.captured_ns == 0) break;
+        if (pts != no_pts && taken.pts == pts) return taken.captured_ns;
+        if (back <= delay) oldest = taken.captured_ns;
+    }
+    return oldest;
 }
 
 bool Decoder::publish(Picture& picture) {

@@ -77,6 +77,7 @@ class Decoder {
     struct Codec;  // defined in decoder.cpp; FFmpeg's call-backs need to see it
 
   private:
+    std::int64_t captured_ns(std::int64_t pts) const;
     void note_damage();
     void note_missing();
     bool drop_oversize();
