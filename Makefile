@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 NATIVE := $(shell find CMakeLists.txt pyproject.toml kernels runtime -type f 2>/dev/null)
 
-.PHONY: help demo test test-python test-cpp lint sanitize fuzz cuda cross bench nightly clean
+.PHONY: help demo test test-python test-cpp parity lint sanitize fuzz cuda cross bench nightly clean
 
 help:           ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -25,10 +25,10 @@ $(VENV)/testing: $(VENV)/installed
 	$(PIP) install cmake ninja --editable '.[dev]'
 	@touch $@
 
-# torch first and pinned: any other request would pull gigabytes of CUDA. Where it cannot be had, the parity tests that
-# need it are skipped and say so.
+# torch first and pinned: with any other request pip brings the newest build and gigabytes of CUDA.
 $(VENV)/parity: $(VENV)/testing
-	-$(PIP) install torch==2.13.0 && $(PIP) install 'transformers>=5,<6' pillow
+	$(PIP) install torch==2.13.0
+	$(PIP) install 'transformers>=5,<6' 'pillow>=10'
 	@touch $@
 
 demo: $(VENV)/installed   ## install and run the main job on a generated clip
@@ -36,13 +36,16 @@ demo: $(VENV)/installed   ## install and run the main job on a generated clip
 
 test: test-python test-cpp   ## the Python and the C++ tests
 
-test-python: $(VENV)/parity
+test-python: $(VENV)/testing
 	$(BIN)/python -m pytest
 
 test-cpp: $(VENV)/testing
 	$(BIN)/cmake --preset dev >/dev/null
 	$(BIN)/cmake --build --preset dev
 	$(BIN)/ctest --preset dev
+
+parity: $(VENV)/parity   ## install torch and transformers: `make test` then also compares with them
+	@$(BIN)/python -c 'import torch, transformers; print("torch", torch.__version__, "transformers", transformers.__version__)'
 
 lint: $(VENV)/testing   ## ruff, mypy, clang-format
 	$(BIN)/ruff check .
@@ -74,7 +77,7 @@ cross: $(VENV)/testing   ## the kernel and ring tests for aarch64 under qemu-use
 bench: $(VENV)/parity   ## ours beside its rivals on this machine
 	$(BIN)/compass-edge bench frames
 
-nightly: test sanitize cross fuzz bench   ## everything, including what takes long
+nightly: parity test sanitize cross fuzz bench   ## everything, including what takes long
 
 clean:          ## remove everything that was built
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache

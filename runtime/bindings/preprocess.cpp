@@ -110,12 +110,6 @@ void register_preprocess(py::module_& m) {
             },
             py::arg("picture"), py::arg("out") = py::none())
         .def(
-            "run_rgb",
-            [](Preprocessor& self, const py::array& image, const py::object& out) {
-                return run(self, array_view(image), out);
-            },
-            py::arg("image"), py::arg("out") = py::none(), "A uint8 (H, W, 3) RGB or (H, W) gray array.")
-        .def(
             "run_planes",
             [](Preprocessor& self, const std::vector<py::array>& planes, const std::string& format, int width,
                int height, const std::string& matrix, const std::string& range, const py::object& out) {

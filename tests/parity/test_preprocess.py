@@ -122,9 +122,9 @@ def test_grid_is_transformers(model: str, size: tuple[int, int]) -> None:
 def test_bit_equal_to_torch(model: str, size: tuple[int, int], isa: str) -> None:
     image = picture(*size)
     expected = torch_patches(model, image)
-    f32 = preprocessor(model, "f32", isa).run_rgb(image)
-    f16 = preprocessor(model, "f16", isa).run_rgb(image)
-    bf16 = preprocessor(model, "bf16", isa).run_rgb(image)
+    f32 = preprocessor(model, "f32", isa).run(image)
+    f16 = preprocessor(model, "f16", isa).run(image)
+    bf16 = preprocessor(model, "bf16", isa).run(image)
     assert np.array_equal(f32.view(np.uint32), expected.numpy().view(np.uint32))
     assert np.array_equal(f16.view(np.uint16), expected.half().numpy().view(np.uint16))
     assert np.array_equal(bf16, expected.bfloat16().view(torch.uint16).numpy())
@@ -134,7 +134,7 @@ def test_bit_equal_to_torch(model: str, size: tuple[int, int], isa: str) -> None
 def test_equal_to_transformers_without_a_resize(model: str, size: tuple[int, int]) -> None:
     image = picture(*size)
     expected, grid = transformers_patches(model, image)
-    ours = preprocessor(model).run_rgb(image)
+    ours = preprocessor(model).run(image)
     assert preprocessor(model).grid(*size) == grid
     # transformers' numpy path rescales, then normalises: it rounds twice where the fused form rounds once.
     np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-6)
@@ -144,7 +144,7 @@ def test_equal_to_transformers_without_a_resize(model: str, size: tuple[int, int
 def test_within_one_level_an_axis_of_transformers_with_a_resize(model: str, size: tuple[int, int]) -> None:
     image = picture(*size)
     expected, grid = transformers_patches(model, image)
-    ours = preprocessor(model).run_rgb(image)
+    ours = preprocessor(model).run(image)
     assert preprocessor(model).grid(*size) == grid
     patch = MODELS[model]["patch"]
     in_order = rows_first(image, grid, patch)
@@ -241,7 +241,7 @@ def test_yuv_against_float64(size: tuple[int, int], pixel_format: str, matrix: s
 def test_gray_equals_rgb_of_equal_channels() -> None:
     gray = picture(333, 200)[:, :, 0].copy()
     ours = preprocessor("qwen25")
-    assert np.array_equal(ours.run_rgb(gray), ours.run_rgb(np.repeat(gray[:, :, None], 3, axis=2)))
+    assert np.array_equal(ours.run(gray), ours.run(np.repeat(gray[:, :, None], 3, axis=2)))
 
 
 def test_strided_views_and_given_outputs() -> None:
@@ -249,23 +249,23 @@ def test_strided_views_and_given_outputs() -> None:
     ours = preprocessor("qwen3", "f16")
     crop = image[10:490, 30:670]
     out = np.empty((math.prod(ours.grid(640, 480)), ours.columns), np.float16)
-    assert ours.run_rgb(crop, out) is out
-    assert np.array_equal(out, ours.run_rgb(np.ascontiguousarray(crop)))
-    assert np.array_equal(ours.run_rgb(crop[::-1]), ours.run_rgb(np.ascontiguousarray(crop[::-1])))
+    assert ours.run(crop, out) is out
+    assert np.array_equal(out, ours.run(np.ascontiguousarray(crop)))
+    assert np.array_equal(ours.run(crop[::-1]), ours.run(np.ascontiguousarray(crop[::-1])))
 
 
 def test_mistakes_are_named() -> None:
     image, ours = picture(640, 480), preprocessor("qwen3", "f16")
     with pytest.raises(ValueError, match=r"shape \(1200, 1536\), got float32"):
-        ours.run_rgb(image, np.empty((1200, 1536), np.float32))
+        ours.run(image, np.empty((1200, 1536), np.float32))
     with pytest.raises(ValueError, match="read-only"):
         frozen = np.empty((1200, 1536), np.float16)
         frozen.flags.writeable = False
-        ours.run_rgb(image, frozen)
+        ours.run(image, frozen)
     with pytest.raises(ValueError, match="ascontiguousarray"):
-        ours.run_rgb(image[:, ::2])
+        ours.run(image[:, ::2])
     with pytest.raises(ValueError, match="ascontiguousarray"):
-        ours.run_rgb(image.astype(np.float32))
+        ours.run(image.astype(np.float32))
     with pytest.raises(ValueError, match="Expected 3 planes for yuv420p, got 1"):
         ours.run_planes((image[:, :, 0].copy(),), "yuv420p", 640, 480)
     with pytest.raises(ValueError, match=r"plane 1 of a yuv420p .* at least \(240, 320\)"):
