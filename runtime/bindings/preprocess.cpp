@@ -6,6 +6,8 @@
 #include <pybind11/stl.h>
 
 #include <array>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -55,9 +57,17 @@ py::array output(const Preprocessor& preprocess, const PatchGrid& grid, const py
     return array;
 }
 
-// Runs without the GIL over a picture somebody keeps alive for the length of the call. A Preprocessor is not
-// thread-safe, and the GIL no longer guards it here.
-py::array run(Preprocessor& preprocess, const ImageView& image, const py::object& out) {
+// A Preprocessor is not thread-safe and runs without the GIL: a second thread is told so instead of let in.
+struct GuardedPreprocessor : Preprocessor {
+    using Preprocessor::Preprocessor;
+    std::mutex busy;
+};
+
+// Runs over a picture that somebody keeps alive for the length of the call.
+py::array run(GuardedPreprocessor& preprocess, const ImageView& image, const py::object& out) {
+    const std::unique_lock alone(preprocess.busy, std::try_to_lock);
+    if (!alone)
+        throw std::invalid_argument("This Preprocessor is at work on another thread: make one for each thread.");
     py::array array = output(preprocess, preprocess.grid(image.width, image.height), out);
     void* data = array.mutable_data();
     const auto size = static_cast<std::size_t>(array.nbytes());
@@ -73,12 +83,13 @@ py::array run(Preprocessor& preprocess, const ImageView& image, const py::object
 void register_preprocess(py::module_& m) {
     using Floats = std::array<float, 3>;
     const PatchSpec defaults;
-    py::class_<Preprocessor>(m, "Preprocessor",
-                             "One pass from a picture to the patches a Qwen-VL vision tower reads. One a thread.")
+    py::class_<GuardedPreprocessor>(
+        m, "Preprocessor", "One pass from a picture to the patches a Qwen-VL vision tower reads. One a thread.")
         .def(py::init([](int patch, int merge, int temporal, long min_pixels, long max_pixels, Floats mean, Floats std,
                          const std::string& dtype, const std::optional<std::string>& isa) {
                  const PatchSpec spec{patch, merge, temporal, min_pixels, max_pixels, mean, std};
-                 return Preprocessor(spec, parse_dtype(dtype), isa ? parse_isa(*isa) : current_isa());
+                 return std::make_unique<GuardedPreprocessor>(spec, parse_dtype(dtype),
+                                                              isa ? parse_isa(*isa) : current_isa());
              }),
              py::kw_only(), py::arg("patch") = defaults.patch, py::arg("merge") = defaults.merge,
              py::arg("temporal") = defaults.temporal, py::arg("min_pixels") = defaults.min_pixels,
@@ -86,18 +97,18 @@ void register_preprocess(py::module_& m) {
              py::arg("std") = defaults.std, py::arg("dtype") = "f16", py::arg("isa") = py::none())
         .def(
             "grid",
-            [](const Preprocessor& self, int width, int height) {
+            [](const GuardedPreprocessor& self, int width, int height) {
                 const PatchGrid grid = self.grid(width, height);
                 return std::pair(grid.height, grid.width);
             },
             py::arg("width"), py::arg("height"), "Patches down and across: image_grid_thw is (1, *grid).")
-        .def_property_readonly("columns", [](const Preprocessor& self) { return self.spec().columns(); })
-        .def_property_readonly("dtype", [](const Preprocessor& self) { return std::string(name(self.dtype())); })
-        .def_property_readonly("isa", [](const Preprocessor& self) { return std::string(name(self.isa())); })
-        .def_property_readonly("merge", [](const Preprocessor& self) { return self.spec().merge; })
+        .def_property_readonly("columns", [](const GuardedPreprocessor& self) { return self.spec().columns(); })
+        .def_property_readonly("dtype", [](const GuardedPreprocessor& self) { return std::string(name(self.dtype())); })
+        .def_property_readonly("isa", [](const GuardedPreprocessor& self) { return std::string(name(self.isa())); })
+        .def_property_readonly("merge", [](const GuardedPreprocessor& self) { return self.spec().merge; })
         .def(
             "run",
-            [](Preprocessor& self, const PyFrame& frame, const py::object& out) {
+            [](GuardedPreprocessor& self, const PyFrame& frame, const py::object& out) {
                 return run(self, frame.frame().view(), out);
             },
             py::arg("picture"), py::arg("out") = py::none(),
@@ -105,13 +116,13 @@ void register_preprocess(py::module_& m) {
             "array.")
         .def(
             "run",
-            [](Preprocessor& self, const py::array& image, const py::object& out) {
+            [](GuardedPreprocessor& self, const py::array& image, const py::object& out) {
                 return run(self, array_view(image), out);
             },
             py::arg("picture"), py::arg("out") = py::none())
         .def(
             "run_planes",
-            [](Preprocessor& self, const std::vector<py::array>& planes, const std::string& format, int width,
+            [](GuardedPreprocessor& self, const std::vector<py::array>& planes, const std::string& format, int width,
                int height, const std::string& matrix, const std::string& range, const py::object& out) {
                 return run(self, plane_view(planes, format, width, height, matrix, range), out);
             },

@@ -57,7 +57,7 @@ std::uint64_t push(Writer& self, const Picture& picture, const std::optional<std
         view = plane_view(array != nullptr ? one : std::get<std::vector<py::array>>(picture), *format, *width, *height,
                           matrix, range);
     }
-    const py::gil_scoped_release release;
+    // Under the GIL: a ring has one writer, and Python's threads take turns at it here.
     return self.push(view, stamp);
 }
 

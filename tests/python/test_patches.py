@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import json
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -56,3 +57,26 @@ def test_an_unknown_family_gets_a_sentence() -> None:
     with pytest.raises(UsageError, match="qwen3-vl"):
         preprocessor_for("gpt")
     assert "qwen3.5" in FAMILIES
+
+
+def test_two_threads_cannot_share_one_preprocessor() -> None:
+    shared, alone = preprocessor_for("qwen3-vl"), preprocessor_for("qwen3-vl")
+    picture = pattern(1280, 720)
+    expected = checksum(alone.run(picture))
+    results: list[str] = []
+    refused: list[str] = []
+
+    def work() -> None:
+        for _ in range(30):
+            try:
+                results.append(checksum(shared.run(picture)))
+            except UsageError as error:
+                refused.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(results) == {expected}
+    assert all("make one for each thread" in sentence for sentence in refused)
