@@ -37,13 +37,15 @@ class PyAvSource:
         self.url, self.timeout_s, self._format, self._options, self._threads = url, timeout_s, format, options, threads
         self.packets = self.damaged_packets = 0
         self._finished = self._damaged = False
+        self._container: Any = None
         self._close_file: Callable[[], object] = lambda: None
         self.missing = False  # a picture was lost since the caller last cleared this
         self.open()
 
     def open(self) -> None:
         """Opens it, again if need be. Raises CompassError with what a person can do about it."""
-        self._container: Any = None  # first: a camera, or a port that is listened on, can be had only once
+        if self._container is not None:
+            self._container.close()  # first: a camera, or a port that is listened on, can be had only once
         self._close_file()
         self._container = self._opened()
         self.stream = self._video_stream()
@@ -171,7 +173,7 @@ class PyAvSource:
             raise self._explain(error) from None
 
     def _video_stream(self) -> Any:
-        videos = [s for s in self._container.streams.video if not int(s.disposition) & _ATTACHED_PICTURE]
+        videos = [s for s in self._container.streams.video if not s.disposition.value & _ATTACHED_PICTURE]
         best = self._container.streams.best("video")
         if not videos:
             raise UsageError(

@@ -1,6 +1,7 @@
 // What the decoder's tests share: the goldens, the number each picture shows, and frames held to see that they stay.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -13,6 +14,14 @@
 #include <unistd.h>
 
 #include "runtime/feed.hpp"
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+extern "C" __attribute__((used, visibility("default"))) const char* __tsan_default_options() {
+    return "suppressions=" COMPASS_EDGE_GOLDENS "/../cpp/tsan.supp";
+}
+#endif
+#endif
 
 namespace compass_edge::clip {
 
