@@ -120,15 +120,20 @@ class PyAvSource:
         self._joining = True
 
     def _read(self) -> av.Packet[Any] | None:
-        for _ in range(_PATIENCE):
+        faults = 0
+        while faults < _PATIENCE:
             try:
                 packet = next(self._packets, None)
+            except IndexError:  # a packet of a stream that appeared after opening, which PyAV cannot place: not ours
+                self._packets = self._container.demux(self.stream)
+                continue
             except av.error.FFmpegError as error:
                 self._packets = self._container.demux(self.stream)
                 if isinstance(error, _EXITS):
                     raise Stalled from None
                 if self.is_live:
                     raise Broken(error.strerror or str(error)) from None
+                faults += 1
                 continue
             if packet is None and self.is_live:
                 raise Broken("the stream ended")

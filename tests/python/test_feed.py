@@ -162,9 +162,9 @@ def test_a_realtime_thread_outlives_a_stall(opened: Open, sender: Callable[..., 
 
 def test_a_sender_that_never_sends_is_reported_in_time(opened: Open, sender: Callable[..., object]) -> None:
     begin = time.monotonic()
-    with pytest.raises(CompassError, match="did not answer within 0.3"):
+    with pytest.raises(CompassError, match=r"did not answer within 0\.3"):
         opened(sender(b"").url, timeout_s=0.3)  # type: ignore[attr-defined]
-    with pytest.raises(CompassError, match="did not answer within 0.3|No stream could be opened"):
+    with pytest.raises(CompassError, match=r"did not answer within 0\.3|No stream could be opened"):
         opened(sender(b"x" * 5000).url, timeout_s=0.3)  # type: ignore[attr-defined]
     with pytest.raises(CompassError, match="No stream could be opened"):
         opened(sender(b"", stay_s=0).url, timeout_s=2)  # type: ignore[attr-defined]
@@ -214,7 +214,9 @@ def test_rtsp(opened: Open) -> None:
     with subprocess.Popen([sys.executable, "-c", PUBLISH, url], stderr=subprocess.DEVNULL) as camera:
         try:
             # FFmpeg 8 has a bug that makes listening without listen_timeout fail.
-            source = opened(url, timeout_s=30, options={"rtsp_flags": "listen", "listen_timeout": "30"}, reconnect=False)
+            source = opened(
+                url, timeout_s=30, options={"rtsp_flags": "listen", "listen_timeout": "30"}, reconnect=False
+            )
             numbers = []
             for _ in range(30):
                 frame = source.step()

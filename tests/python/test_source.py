@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -83,73 +84,72 @@ def test_rotation_is_np_rot90(opened: Open, tmp_path: Path, rotation: int) -> No
     assert upright.stats.converted == 6
 
 
-FORMATS = [  # codec, container, FFmpeg's pixel format, ring format, range
-    ("rawvideo", "mkv", "yuv420p", "yuv420p", "limited"),
-    ("rawvideo", "avi", "nv12", "nv12", "limited"),
-    ("rawvideo", "mov", "yuyv422", "yuyv", "limited"),
-    ("rawvideo", "avi", "yuyv422", "yuyv", "limited"),
-    ("rawvideo", "avi", "gray", "gray8", "full"),  # stored bottom row first
-    ("rawvideo", "avi", "bgr24", "rgb24", None),
-    ("ffv1", "mkv", "yuv420p", "yuv420p", "limited"),
-    ("ffv1", "mkv", "yuv422p10le", "yuv420p", "limited"),
-    ("ffv1", "mkv", "yuva420p", "yuv420p", "limited"),
-    ("ffv1", "mkv", "gray", "gray8", "full"),
-    ("ffv1", "mkv", "gray16le", "gray8", "full"),
-    ("ffv1", "mkv", "bgr0", "rgb24", None),
-    ("mjpeg", "avi", "yuvj420p", "yuv420p", "full"),
-    ("mjpeg", "avi", "yuvj444p", "yuv420p", "full"),
-    ("png", "mov", "rgb24", "rgb24", None),
-    ("png", "mov", "gray", "gray8", "full"),
-    ("png", "mov", "rgba", "rgb24", None),
-    ("libx264rgb", "mkv", "rgb24", "rgb24", None),
-    ("gif", "gif", "rgb8", "rgb24", None),
-    ("mpeg2video", "mpg", "yuv420p", "yuv420p", "limited"),
-    ("prores_ks", "mov", "yuv422p10le", "yuv420p", "limited"),
+class Form(NamedTuple):
+    codec: str
+    container: str
+    pixel_format: str  # FFmpeg's name
+    ring_format: str
+    range: str | None
+
+    def write(self, folder: Path, size: tuple[int, int]) -> Path:
+        path = folder / f"clip.{self.container}"
+        try:
+            return write_clip(
+                path, frames=4, width=size[0], height=size[1], codec=self.codec, pixel_format=self.pixel_format, rate=25
+            )
+        except (ValueError, OSError) as error:
+            pytest.skip(f"PyAV here cannot encode it: {error}")
+
+
+FORMS = [
+    Form("rawvideo", "mkv", "yuv420p", "yuv420p", "limited"),
+    Form("rawvideo", "avi", "nv12", "nv12", "limited"),
+    Form("rawvideo", "mov", "yuyv422", "yuyv", "limited"),
+    Form("rawvideo", "avi", "yuyv422", "yuyv", "limited"),
+    Form("rawvideo", "avi", "gray", "gray8", "full"),  # stored bottom row first
+    Form("rawvideo", "avi", "bgr24", "rgb24", None),
+    Form("ffv1", "mkv", "yuv420p", "yuv420p", "limited"),
+    Form("ffv1", "mkv", "yuv422p10le", "yuv420p", "limited"),
+    Form("ffv1", "mkv", "yuva420p", "yuv420p", "limited"),
+    Form("ffv1", "mkv", "gray", "gray8", "full"),
+    Form("ffv1", "mkv", "gray16le", "gray8", "full"),
+    Form("ffv1", "mkv", "bgr0", "rgb24", None),
+    Form("mjpeg", "avi", "yuvj420p", "yuv420p", "full"),
+    Form("mjpeg", "avi", "yuvj444p", "yuv420p", "full"),
+    Form("png", "mov", "rgb24", "rgb24", None),
+    Form("png", "mov", "gray", "gray8", "full"),
+    Form("png", "mov", "rgba", "rgb24", None),
+    Form("libx264rgb", "mkv", "rgb24", "rgb24", None),
+    Form("gif", "gif", "rgb8", "rgb24", None),
+    Form("mpeg2video", "mpg", "yuv420p", "yuv420p", "limited"),
+    Form("prores_ks", "mov", "yuv422p10le", "yuv420p", "limited"),
 ]
+FORM = pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.codec}-{form.container}-{form.pixel_format}")
 
 
-@pytest.mark.parametrize(("codec", "container", "pixel_format", "ring_format", "levels"), FORMATS)
+@FORM
 @pytest.mark.parametrize("size", [(128, 96), (130, 94), (129, 95)])
 def test_any_format_and_size_ends_in_a_ring_format(
-    opened: Open,
-    tmp_path: Path,
-    codec: str,
-    container: str,
-    pixel_format: str,
-    ring_format: str,
-    levels: str | None,
-    size: tuple[int, int],
+    opened: Open, tmp_path: Path, form: Form, size: tuple[int, int]
 ) -> None:
-    width, height = size
-    path = tmp_path / f"clip.{container}"
-    try:
-        write_clip(path, frames=4, width=width, height=height, codec=codec, pixel_format=pixel_format, rate=25)
-    except (ValueError, OSError) as error:
-        pytest.skip(f"PyAV here cannot encode it: {error}")
     numbers = []
-    for number, frame in enumerate(opened(path)):
-        assert (frame.width, frame.height, frame.format) == (width, height, ring_format)
-        assert levels is None or frame.range == levels
+    for number, frame in enumerate(opened(form.write(tmp_path, size))):
+        assert (frame.width, frame.height, frame.format) == (*size, form.ring_format)
+        assert form.range is None or frame.range == form.range
         numbers.append(read_number(frame.rgb()))
-        expected = clip_frame(number, width, height).astype(int)
-        if ring_format == "gray8":
+        expected = clip_frame(number, *size).astype(int)
+        if form.ring_format == "gray8":
             expected = (expected @ [0.299, 0.587, 0.114])[..., None]
-        if codec != "gif":  # eight bits a pixel
+        if form.codec != "gif":  # eight bits a pixel
             assert np.abs(frame.rgb() - expected).mean() < 4
     assert numbers == [0, 1, 2, 3]
 
 
 @pytest.mark.skipif(len(backends()) < 2, reason="needs both backends")
-@pytest.mark.parametrize(("codec", "container", "pixel_format", "ring_format", "levels"), FORMATS)
-def test_backends_agree(
-    tmp_path: Path, codec: str, container: str, pixel_format: str, ring_format: str, levels: str | None
-) -> None:
-    path = tmp_path / f"clip.{container}"
-    try:
-        write_clip(path, frames=4, width=132, height=90, codec=codec, pixel_format=pixel_format, rate=25)
-    except (ValueError, OSError) as error:
-        pytest.skip(f"PyAV here cannot encode it: {error}")
-    with open_source(str(path), backend="ffmpeg") as one, open_source(str(path), backend="pyav") as other:
+@FORM
+def test_backends_agree(tmp_path: Path, form: Form) -> None:
+    path = str(form.write(tmp_path, (132, 90)))
+    with open_source(path, backend="ffmpeg") as one, open_source(path, backend="pyav") as other:
         assert (one.info.codec, one.info.pixel_format) == (other.info.codec, other.info.pixel_format)
         for a, b in zip(one, other, strict=True):
             assert (a.format, a.matrix, a.range, a.time_base) == (b.format, b.matrix, b.range, b.time_base)

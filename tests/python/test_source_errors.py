@@ -59,7 +59,9 @@ def test_urls_that_are_none(opened: Open) -> None:
 
 def wave(path: Path) -> Path:
     samples = bytes(16_000)
-    header = b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16_000, 2, 16) + b"data" + struct.pack("<I", len(samples))
+    header = (
+        b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16_000, 2, 16) + b"data" + struct.pack("<I", len(samples))
+    )
     path.write_bytes(b"RIFF" + struct.pack("<I", len(header) + len(samples)) + header + samples)
     return path
 
@@ -99,7 +101,10 @@ def test_a_local_playlist_opens_nothing_else(opened: Open, tmp_path: Path, golde
     inside.write_bytes(Path(golden("h264.ts")).read_bytes())
     name, text = {
         "hls": ("list.m3u8", f"#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n{inside}\n#EXT-X-ENDLIST\n"),
-        "hls remote": ("list.m3u8", "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\nhttp://127.0.0.1:9/a.ts\n#EXT-X-ENDLIST\n"),
+        "hls remote": (
+            "list.m3u8",
+            "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\nhttp://127.0.0.1:9/a.ts\n#EXT-X-ENDLIST\n",
+        ),
         "concat": ("list.ffconcat", "ffconcat version 1.0\nfile inside.ts\n"),
         "sdp": ("list.sdp", "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 9 RTP/AVP 96\n"),
     }[kind]
@@ -108,7 +113,7 @@ def test_a_local_playlist_opens_nothing_else(opened: Open, tmp_path: Path, golde
     refused(opened, path, "list")
 
 
-@pytest.mark.parametrize("name", ["a space.mp4", "12:30.mp4", "café 杯.mp4", "100%d.mp4", "-dash.mp4", "http:x.mp4"])  # noqa: RUF001
+@pytest.mark.parametrize("name", ["a space.mp4", "12:30.mp4", "café 杯.mp4", "100%d.mp4", "-dash.mp4", "http:x.mp4"])
 def test_any_file_name_will_do(
     opened: Open, tmp_path: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -159,7 +164,9 @@ def test_a_picture_that_cannot_be_decoded_is_a_gap(opened: Open, tmp_path: Path,
 
 
 def test_a_file_that_shrinks_while_it_is_read(opened: Open, tmp_path: Path) -> None:
-    path = write_clip(tmp_path / "shrinking.mkv", frames=60, width=320, height=240, codec="mjpeg", pixel_format="yuvj420p")
+    path = write_clip(
+        tmp_path / "shrinking.mkv", frames=60, width=320, height=240, codec="mjpeg", pixel_format="yuvj420p"
+    )
     source = opened(path)
     assert source.step() is not None
     with path.open("r+b") as file:
