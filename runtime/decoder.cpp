@@ -135,6 +135,11 @@ Decoder::Decoder(const Source& source, Writer& writer, const DecoderOptions& opt
       quarter_turns_(source.info().rotation / 90) {
     const AVCodecParameters& parameters = source.parameters();
     const AVCodec* codec = avcodec_find_decoder(parameters.codec_id);
+    if (parameters.codec_id == AV_CODEC_ID_NONE) {
+        throw Error(Fault::usage, "The video in '" + source.options().url +
+                                      "' is of a kind that FFmpeg does not recognise: "
+                                      "it is damaged, or must be re-encoded as h264.");
+    }
     if (codec == nullptr) {
         throw Error(Fault::environment, "FFmpeg here has no decoder for " + source.info().codec + " (" +
                                             source.options().url + "). Re-encode the video as h264.");

@@ -1,7 +1,10 @@
 // libFuzzer over the whole way of a file: open, demux, decode, convert, ring, seek.
 //
 //   cmake --preset asan && cmake --build --preset asan --target decode_fuzz
-//   build/asan/tests/fuzz/decode_fuzz -max_total_time=600 -timeout=20 -rss_limit_mb=3000 corpus tests/goldens
+//   mkdir corpus && build/asan/tests/fuzz/decode_fuzz -max_total_time=600 -timeout=20 -rss_limit_mb=3000 \
+//       -max_len=70000 corpus tests/goldens
+//
+// The short run is a test: ctest --preset asan -R decode_fuzz. FFmpeg 5.1 of Debian 12 gave no finding so far.
 //
 // The bytes lie in a memfd, which FFmpeg opens by its path, as it would a file. Three bits of the input's length choose
 // threads and seeking. Besides what the sanitizers see, a frame that changes while it is held ends the run, and so does
