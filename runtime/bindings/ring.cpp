@@ -21,6 +21,13 @@ namespace {
 
 using Picture = std::variant<py::array, std::vector<py::array>>;
 
+// In Python a handle can be closed and still be at hand.
+template <class Handle>
+Handle& open_one(Handle& handle) {
+    if (!handle) throw Error(Fault::usage, "This handle was closed: take another one from the ring.");
+    return handle;
+}
+
 std::optional<PyFrame> found(const Reader& reader, Lookup lookup) {
     if (lookup.miss == Miss::budget) {
         throw Error(Fault::usage,
@@ -58,7 +65,7 @@ std::uint64_t push(Writer& self, const Picture& picture, const std::optional<std
                           matrix, range);
     }
     // Under the GIL: a ring has one writer, and Python's threads take turns at it here.
-    return self.push(view, stamp);
+    return open_one(self).push(view, stamp);
 }
 
 py::dict stats_dict(const RingStats& stats) {
@@ -90,19 +97,20 @@ void register_ring(py::module_& m) {
 
     py::class_<Reader>(m, "Reader", "A reader with its own lease budget. Look-ups neither wait nor allocate slots.")
         .def(
-            "latest", [](const Reader& self) { return found(self, self.latest()); }, "The newest frame, or None.")
+            "latest", [](const Reader& self) { return found(self, open_one(self).latest()); },
+            "The newest frame, or None.")
         .def(
-            "get", [](const Reader& self, std::uint64_t seq) { return found(self, self.get(seq)); }, py::arg("seq"),
-            "The frame of that number; None when it is overwritten or not there yet.")
+            "get", [](const Reader& self, std::uint64_t seq) { return found(self, open_one(self).get(seq)); },
+            py::arg("seq"), "The frame of that number; None when it is overwritten or not there yet.")
         .def(
             "next",
             [](const Reader& self, std::uint64_t since, std::uint64_t every) {
-                return found(self, self.next(since, every));
+                return found(self, open_one(self).next(since, every));
             },
             py::arg("since"), py::arg("every") = 1,
             "The oldest frame still there among since, since + every, since + 2 * every, ...; or None.")
-        .def_property_readonly("leases", &Reader::leases)
-        .def_property_readonly("leases_out", &Reader::leases_out)
+        .def_property_readonly("leases", [](const Reader& self) { return open_one(self).leases(); })
+        .def_property_readonly("leases_out", [](const Reader& self) { return open_one(self).leases_out(); })
         .def("close", &Reader::reset);
 
     py::class_<FrameRing, std::shared_ptr<FrameRing>>(m, "FrameRing",

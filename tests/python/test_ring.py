@@ -338,7 +338,6 @@ def test_readers_on_threads_see_whole_frames() -> None:
     assert torn == []
 
 
-@pytest.mark.xfail(strict=False, reason="the bindings do not check for a closed handle yet")
 @pytest.mark.parametrize(
     "use", ["writer.push(picture)", "reader.latest()", "reader.get(0)", "reader.next(0)", "reader.leases"]
 )
