@@ -148,6 +148,12 @@ Source::Source(SourceOptions options) : options_(std::move(options)) {
     if (options_.url.find('\0') != std::string::npos) {
         throw Error(Fault::usage, "A source's URL must not contain a zero byte.");
     }
+    std::error_code ignored;
+    if (scheme_of(options_.url).empty() && fs::is_fifo(options_.url, ignored)) {
+        throw Error(Fault::usage, "'" + options_.url +
+                                      "' is a named pipe, which would block until somebody writes to it. Send the "
+                                      "stream over tcp:// or rtsp:// instead.");
+    }
     av::start();
     open();
 }

@@ -40,6 +40,11 @@ class PyAvSource:
         self._container: Any = None
         self._close_file: Callable[[], object] = lambda: None
         self.missing = False  # a picture was lost since the caller last cleared this
+        if "://" not in url and Path(url).is_fifo():
+            raise UsageError(
+                f"'{url}' is a named pipe, which would block until somebody writes to it. Send the stream over tcp:// or "
+                "rtsp:// instead."
+            )
         self.open()
 
     def open(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,13 @@ def test_missing_empty_and_foreign_files(opened: Open, tmp_path: Path, golden: G
     cut = tmp_path / "cut.mp4"
     cut.write_bytes(Path(golden("h264.mp4")).read_bytes()[:2500])
     refused(opened, cut, "without a readable index \\(moov\\)")
+
+
+def test_a_named_pipe_does_not_block(opened: Open, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.mp4"
+    os.mkfifo(pipe)
+    refused(opened, pipe, "is a named pipe")
+
 
 
 def test_urls_that_are_none(opened: Open) -> None:
