@@ -51,7 +51,6 @@ def test_a_named_pipe_does_not_block(opened: Open, tmp_path: Path) -> None:
     refused(opened, pipe, "is a named pipe")
 
 
-
 def test_urls_that_are_none(opened: Open) -> None:
     with pytest.raises(UsageError, match="needs a URL"):
         opened("")
