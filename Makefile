@@ -20,10 +20,11 @@ $(VENV)/installed: $(BIN)/python $(NATIVE)
 	$(PIP) install --editable .
 	@touch $@
 
-# cmake and ninja come from PyPI when the machine has none.
-$(VENV)/testing: $(VENV)/installed
+# With cmake and ninja, for machines that have none.
+$(VENV)/testing: $(BIN)/python $(NATIVE)
+	@echo "Building and installing compass-edge and its tests into $(VENV) (about two minutes)..."
 	$(PIP) install cmake ninja --editable '.[dev]'
-	@touch $@
+	@touch $(VENV)/installed $@
 
 # torch first and pinned: with any other request pip brings the newest build and gigabytes of CUDA.
 $(VENV)/parity: $(VENV)/testing
