@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 NATIVE := $(shell find CMakeLists.txt pyproject.toml kernels runtime -type f 2>/dev/null)
 
 .PHONY: help demo test test-python test-cpp parity lint sanitize fuzz cuda cross bench nightly clean
