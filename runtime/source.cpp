@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "runtime/av.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/error.hpp"
+#include "runtime/source_error.hpp"
 
 extern "C" {
 #include <libavutil/pixdesc.h>
@@ -25,30 +25,9 @@ namespace fs = std::filesystem;
 constexpr int patience = 16;
 constexpr std::int64_t nanoseconds = 1'000'000'000;
 
-std::string scheme_of(const std::string& url) {
-    const std::size_t end = url.find("://");
-    return end == std::string::npos ? "" : url.substr(0, end);
-}
-
-bool is_device(const SourceOptions& options) {
-    return options.format == "v4l2" || options.format == "video4linux2" || scheme_of(options.url) == "v4l2" ||
-           options.url.rfind("/dev/video", 0) == 0;
-}
-
-bool is_live(const SourceOptions& options) {
-    const std::string scheme = scheme_of(options.url);
-    return is_device(options) || (!scheme.empty() && scheme != "file" && scheme != "http" && scheme != "https");
-}
-
 bool is_plain_file(const std::string& path) {
     std::error_code ignored;
     return fs::is_regular_file(path, ignored);
-}
-
-bool starts_like_mp4(const std::string& path) {
-    char head[12] = {};
-    std::ifstream(path, std::ios::binary).read(head, sizeof head);
-    return std::string(head + 4, 4) == "ftyp";
 }
 
 bool is_cover_picture(const AVStream& stream) { return (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) != 0; }
@@ -73,44 +52,6 @@ int find_stream_info(AVFormatContext& context) {
     return code;
 }
 
-// Turns "it did not open" into what a person can act on.
-[[noreturn]] void explain(const SourceOptions& options, int code, bool timed_out) {
-    const std::string quoted = "'" + options.url + "'";
-    if (timed_out) {
-        throw Error(Fault::task,
-                    quoted + " did not answer within " + std::to_string(options.timeout_s) +
-                        " s. Check that the camera or the sender runs and can be reached, or raise timeout_s.");
-    }
-    if (is_device(options)) {
-        throw Error(Fault::usage, "No frames could be had from the camera " + quoted + ": " + av::message(code) +
-                                      ". `v4l2-ctl --list-devices` shows which devices exist; reading one needs the "
-                                      "group `video`.");
-    }
-    if (is_live(options)) {
-        throw Error(Fault::task, "No stream could be opened at " + quoted + ": " + av::message(code) +
-                                     ". Check the address and that the sender runs.");
-    }
-    std::error_code ignored;
-    const fs::file_status status = fs::status(options.url, ignored);
-    if (scheme_of(options.url).empty()) {
-        if (!fs::exists(status)) throw Error(Fault::usage, "There is no file " + quoted + ". Check the path.");
-        if (fs::is_directory(status)) {
-            throw Error(Fault::usage, quoted + " is a folder; expected a video file. Name one file in it.");
-        }
-        if (fs::is_regular_file(status) && fs::file_size(options.url, ignored) == 0) {
-            throw Error(Fault::usage, quoted + " is empty (0 bytes); expected a video. Copy or record it again.");
-        }
-        if (code == AVERROR(EACCES)) throw Error(Fault::usage, quoted + " may not be read by this user.");
-        if (is_plain_file(options.url) && starts_like_mp4(options.url)) {
-            throw Error(Fault::usage, quoted +
-                                          " is an MP4 without a readable index (moov): it is damaged, or its "
-                                          "recording or copying was cut off. Copy or record it again.");
-        }
-    }
-    throw Error(Fault::usage, quoted + " is not a video that FFmpeg can read: " + av::message(code) +
-                                  ". Expected a video file such as mp4, mkv, avi or mjpeg.");
-}
-
 }  // namespace
 
 struct Source::Demuxer {
@@ -120,6 +61,25 @@ struct Source::Demuxer {
     int stream = -1;
     std::int64_t deadline_ns = 0;
     const std::atomic<bool>* interrupted = nullptr;  // null: a plain file
+    // Opening a live stream reads ahead: what came between these two times waits in FFmpeg's queue.
+    std::int64_t asked_ns = 0;
+    std::int64_t answered_ns = 0;
+    std::int64_t first_dts = AV_NOPTS_VALUE;
+
+    // When the packet came from its source. One that opening read ahead must not look fresher than it is: it is dated
+    // by its distance in time from the first packet, as if that one had come at once.
+    std::int64_t arrival_ns(AVRational time_base) {
+        const std::int64_t now = monotonic_ns();
+        const std::int64_t dts = packet->dts;  // packets come in this order
+        if (answered_ns == 0 || dts == AV_NOPTS_VALUE) return now;
+        if (first_dts == AV_NOPTS_VALUE) first_dts = dts;
+        const std::int64_t arrived = asked_ns + av_rescale_q(dts - first_dts, time_base, {1, 1'000'000'000});
+        if (arrived < asked_ns || arrived >= answered_ns) {
+            answered_ns = 0;  // the queue is empty; from here on packets come as they are read
+            return now;
+        }
+        return arrived;
+    }
 
     bool expired() const {
         return monotonic_ns() > deadline_ns || (interrupted != nullptr && interrupted->load(std::memory_order_relaxed));
@@ -140,6 +100,20 @@ struct Source::Demuxer {
     }
 };
 
+std::string SourceOptions::scheme() const {
+    const std::size_t end = url.find("://");
+    return end == std::string::npos ? "" : url.substr(0, end);
+}
+
+bool SourceOptions::is_device() const {
+    return format == "v4l2" || format == "video4linux2" || scheme() == "v4l2" || url.rfind("/dev/video", 0) == 0;
+}
+
+bool SourceOptions::is_live() const {
+    const std::string name = scheme();
+    return is_device() || (!name.empty() && name != "file" && name != "http" && name != "https");
+}
+
 Source::Source(SourceOptions options) : options_(std::move(options)) {
     if (options_.url.empty()) throw Error(Fault::usage, "A source needs a URL: a path, rtsp://... or /dev/video0.");
     if (!(options_.timeout_s > 0) || options_.timeout_s > 1e6) {
@@ -149,7 +123,7 @@ Source::Source(SourceOptions options) : options_(std::move(options)) {
         throw Error(Fault::usage, "A source's URL must not contain a zero byte.");
     }
     std::error_code ignored;
-    if (scheme_of(options_.url).empty() && fs::is_fifo(options_.url, ignored)) {
+    if (options_.scheme().empty() && fs::is_fifo(options_.url, ignored)) {
         throw Error(Fault::usage, "'" + options_.url +
                                       "' is a named pipe, which would block until somebody writes to it. Send the "
                                       "stream over tcp:// or rtsp:// instead.");
@@ -170,23 +144,24 @@ void Source::open() {
     const bool plain_file = is_plain_file(options_.url);
     if (!plain_file) demuxer->interrupted = &interrupted_;
     demuxer->allow(options_.timeout_s);
+    demuxer->asked_ns = monotonic_ns();
     AVFormatContext* context = avformat_alloc_context();
     context->interrupt_callback = {[](void* self) { return static_cast<int>(static_cast<Demuxer*>(self)->expired()); },
                                    demuxer.get()};
-    const bool live = is_live(options_);
+    const bool live = options_.is_live();
     std::string url = options_.url;
     std::string format = options_.format;
-    if (is_device(options_)) {
-        if (scheme_of(url) == "v4l2") url = url.substr(7);
+    if (options_.is_device()) {
+        if (options_.scheme() == "v4l2") url = url.substr(7);
         if (format.empty()) format = "v4l2";
         context->flags |= AVFMT_FLAG_NONBLOCK;  // its blocking read cannot be interrupted; read() polls instead
     }
 
-    if (plain_file && scheme_of(url).empty()) url = "file:" + url;  // FFmpeg would take "12:30.mp4" for a protocol
+    if (plain_file && options_.scheme().empty()) url = "file:" + url;  // FFmpeg would take "12:30.mp4" for a protocol
 
     AVDictionary* settings = nullptr;
     if (!live && options_.options.count("protocol_whitelist") == 0) {
-        const bool web = scheme_of(url).rfind("http", 0) == 0;
+        const bool web = options_.scheme().rfind("http", 0) == 0;
         av_dict_set(&settings, "protocol_whitelist", web ? "http,https,tcp,tls,crypto,data" : "file", 0);
         if (!web) {
             context->opaque = demuxer.get();
@@ -204,7 +179,7 @@ void Source::open() {
     const AVDictionaryEntry* unknown = av_dict_get(settings, "", nullptr, AV_DICT_IGNORE_SUFFIX);
     const std::string unknown_option = unknown != nullptr ? unknown->key : "";
     av_dict_free(&settings);
-    if (code < 0) explain(options_, code, demuxer->expired());
+    if (code < 0) explain_failed_open(options_, code, demuxer->expired());
     demuxer->context.reset(context);
     if (options_.options.count(unknown_option) != 0) {
         throw Error(Fault::usage, "FFmpeg's '" + std::string(context->iformat->name) + "' input has no option '" +
@@ -214,10 +189,10 @@ void Source::open() {
     // Looking at a stream that delivers must not use up the time after which one that does not is given up.
     context->max_analyze_duration = static_cast<std::int64_t>(options_.timeout_s / 2 * AV_TIME_BASE);
     code = find_stream_info(*context);
-    if (code < 0) explain(options_, code, demuxer->expired());
+    if (code < 0) explain_failed_open(options_, code, demuxer->expired());
     demuxer->stream = best_video_stream(*context);
     if (demuxer->stream < 0) {
-        if (demuxer->expired()) explain(options_, AVERROR_EXIT, true);
+        if (demuxer->expired()) explain_failed_open(options_, AVERROR_EXIT, true);
         throw Error(Fault::usage, "'" + options_.url + "' has no video stream (FFmpeg reads it as " +
                                       context->iformat->long_name + "). Expected a video.");
     }
@@ -228,7 +203,7 @@ void Source::open() {
     AVStream& stream = *context->streams[demuxer->stream];
     const AVCodecParameters& codec = *stream.codecpar;
     if (codec.width < 1 || codec.height < 1) {
-        if (demuxer->expired()) explain(options_, AVERROR_EXIT, true);
+        if (demuxer->expired()) explain_failed_open(options_, AVERROR_EXIT, true);
         throw Error(Fault::usage, "'" + options_.url +
                                       "' has a video stream whose picture size cannot be found: it is "
                                       "damaged or ends before its first picture.");
@@ -257,6 +232,7 @@ void Source::open() {
     info.reorder_delay = codec.video_delay;
     info.live = live;
     info_ = info;
+    if (live) demuxer->answered_ns = monotonic_ns();
     demuxer_ = std::move(demuxer);
 }
 
@@ -276,7 +252,7 @@ ReadState Source::read() {
         const int code = av_read_frame(demuxer.context.get(), demuxer.packet.get());
         if (code == 0) {
             if (demuxer.packet->stream_index != demuxer.stream) continue;
-            captured_ns_ = monotonic_ns();
+            captured_ns_ = demuxer.arrival_ns({info_.time_base_num, info_.time_base_den});
             return ReadState::packet;
         }
         if (demuxer.expired() || code == AVERROR_EXIT) return ReadState::stalled;

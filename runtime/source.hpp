@@ -20,6 +20,10 @@ struct SourceOptions {
     double timeout_s = 5.0;                        // a source that delivers nothing for so long has stalled
     std::string format{};                          // FFmpeg's name of the container or device; guessed when empty
     std::map<std::string, std::string> options{};  // handed to FFmpeg, e.g. rtsp_transport=tcp or framerate=30
+
+    std::string scheme() const;  // "rtsp" of rtsp://...; empty for a path
+    bool is_device() const;      // a V4L2 camera
+    bool is_live() const;        // delivers in its own time: a camera or a network stream, but not a file on the web
 };
 
 struct StreamInfo {

@@ -38,6 +38,8 @@ class PyAvSource:
         self.packets = self.damaged_packets = 0
         self._finished = self._damaged = False
         self._container: Any = None
+        self._read_ahead: tuple[int, int] | None = None  # between which times opening filled FFmpeg's queue
+        self._first_dts: int | None = None
         self._close_file: Callable[[], object] = lambda: None
         self.missing = False  # a picture was lost since the caller last cleared this
         if "://" not in url and Path(url).is_fifo():
@@ -52,6 +54,7 @@ class PyAvSource:
         if self._container is not None:
             self._container.close()  # first: a camera, or a port that is listened on, can be had only once
         self._close_file()
+        asked_ns = time.monotonic_ns()
         self._container = self._opened()
         self.stream = self._video_stream()
         context = self.stream.codec_context
@@ -60,6 +63,8 @@ class PyAvSource:
         if context.width * context.height > _MAX_PIXELS:
             raise UsageError(f"'{self.url}' claims pictures of more than {_MAX_PIXELS} pixels: it is damaged.")
         self._restart()
+        if self.is_live:
+            self._read_ahead = (asked_ns, time.monotonic_ns())
 
     def seek(self, time_s: float) -> None:
         """Positions at or before the last key frame at or before `time_s`."""
@@ -123,6 +128,21 @@ class PyAvSource:
         self._taken_ns = time.monotonic_ns()
         self._finished = self._damaged = False
         self._joining = True
+        self._read_ahead = self._first_dts = None
+
+    def _arrival_ns(self, packet: av.Packet[Any]) -> int:
+        """When it came from its source. What opening read ahead must not look fresher than it is (runtime/source.cpp)."""
+        now = time.monotonic_ns()
+        if self._read_ahead is None or packet.dts is None:
+            return now
+        asked, answered = self._read_ahead
+        if self._first_dts is None:
+            self._first_dts = packet.dts
+        arrived = asked + int((packet.dts - self._first_dts) * self.stream.time_base * 1_000_000_000)
+        if not asked <= arrived < answered:
+            self._read_ahead = None
+            return now
+        return arrived
 
     def _read(self) -> av.Packet[Any] | None:
         faults = 0
@@ -146,7 +166,7 @@ class PyAvSource:
         return None
 
     def _decode(self, packet: av.Packet[Any]) -> None:
-        self._taken_ns = time.monotonic_ns()
+        self._taken_ns = self._arrival_ns(packet)
         if packet.size > 0:
             self.packets += 1
             self._taken[packet.pts] = self._taken_ns
