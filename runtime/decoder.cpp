@@ -20,6 +20,7 @@ namespace compass_edge {
 namespace {
 
 constexpr int longest_side = 1 << 15;  // that packed_layout takes
+constexpr int longest_b_run = 16;      // B-frames in a row, of h264 and hevc
 
 // A ring slot in FFmpeg's hands. claimed: FFmpeg's threads take and return slots concurrently.
 struct LentSlot {
@@ -225,11 +226,12 @@ bool Decoder::receive(Picture& picture) {
     return true;
 }
 
-// A frame must not look fresher than it is: without a time stamp to go by, it is as old as the packet that went in when
-// the codec's delay began.
+// A frame must not look fresher than it is: without a time stamp to go by, it is as old as the oldest packet that the
+// codec may still have been holding. A frame waits for the B-frames shown before it, and then for the codec's delay.
 std::int64_t Decoder::captured_ns(std::int64_t pts) const {
     const AVCodecContext& context = *codec_->context;
-    const auto delay = static_cast<std::size_t>(std::max(context.has_b_frames + context.thread_count, 1));
+    const int reordering = context.has_b_frames > 0 ? longest_b_run + context.has_b_frames : 0;
+    const auto delay = static_cast<std::size_t>(std::max(reordering + context.thread_count, 1));
     std::int64_t oldest = 0;
     for (std::size_t back = 1; back <= taken_.size(); ++back) {
         const Taken& taken = taken_[(next_taken_ + taken_.size() - back) % taken_.size()];

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import av
@@ -21,8 +21,9 @@ import av.error
 
 from compass_edge.errors import CompassError, UsageError
 from compass_edge.frames.native import native
-from compass_edge.frames.pyav_picture import quarter_turns, ring_format, upright_picture
+from compass_edge.frames.pyav_picture import ring_format, upright_picture
 from compass_edge.frames.pyav_source import Broken, PyAvSource, Stalled
+from compass_edge.frames.source import SourceStats
 
 if TYPE_CHECKING:
     from compass_edge._native import FrameRing
@@ -31,21 +32,6 @@ _FIRST_BACKOFF_S = 0.25
 _LONGEST_S = 1e8  # beyond it a time is a mistake
 _LONGEST_KEY_INTERVAL_S = 10
 _LONGEST_PAUSE_S = 60  # between two pictures of a file that is played at its own pace
-
-
-@dataclass(slots=True)
-class _Counts:
-    packets: int = 0
-    damaged_packets: int = 0
-    frames: int = 0
-    damaged_frames: int = 0
-    direct: int = 0
-    copied: int = 0
-    converted: int = 0
-    oversize: int = 0
-    stalls: int = 0
-    reconnects: int = 0
-    truncated: bool = False
 
 
 class PyAvFeed:
@@ -83,7 +69,7 @@ class PyAvFeed:
             )
         self._url, self._source_id, self._realtime = url, source_id, realtime
         self._reconnect, self._max_backoff_s = reconnect, max_backoff_s
-        self._counts = _Counts()
+        self._counts = asdict(SourceStats())
         self._control = threading.Lock()  # held by whoever steps, seeks, starts or stops
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -92,7 +78,7 @@ class PyAvFeed:
         self.state, self.failure = "running", ""
         self._source = PyAvSource(url, timeout_s=timeout_s, format=format, options=options, threads=threads)
         self._pending = [self._first_frame()]
-        self.info = self._describe()
+        self.info = self._source.describe(self._pending[0])
 
         core = native()
         width, height = max(max_width, self.info["width"]), max(max_height, self.info["height"])
@@ -108,8 +94,8 @@ class PyAvFeed:
 
     @property
     def stats(self) -> dict[str, Any]:
-        self._counts.packets, self._counts.damaged_packets = self._source.packets, self._source.damaged_packets
-        return asdict(self._counts)
+        seen = {"packets": self._source.packets, "damaged_packets": self._source.damaged_packets}
+        return {**self._counts, **seen}
 
     def step(self) -> str:
         with self._in_control():
@@ -195,7 +181,7 @@ class PyAvFeed:
             except Broken as error:
                 return self._lose("stalled" if self._reconnect else "failed", f"'{self._url}' broke off: {error}.")
             if not self._pending:
-                self._counts.truncated = not self._sought and self._source.packets < self.info["frames"]
+                self._counts["truncated"] = not self._sought and self._source.packets < self.info["frames"]
                 self.state = "ended"
                 return "ended"
             if self._realtime and self._thread is not None:
@@ -235,15 +221,12 @@ class PyAvFeed:
                 damaged=damaged,
             )
         except UsageError:  # larger than the ring was planned for
-            self._counts.oversize += 1
+            self._counts["oversize"] += 1
             self._writer.mark_gap()
             return False
-        self._counts.frames += 1
-        self._counts.damaged_frames += damaged
-        if picture.converted:
-            self._counts.converted += 1
-        else:
-            self._counts.copied += 1
+        self._counts["frames"] += 1
+        self._counts["damaged_frames"] += damaged
+        self._counts["converted" if picture.converted else "copied"] += 1
         return True
 
     def _pace(self, time_s: float | None) -> None:
@@ -286,7 +269,7 @@ class PyAvFeed:
         if self._stopping.is_set():  # no fault of the source's
             return "stalled"
         self._lost = self.info["live"] and self._reconnect
-        self._counts.stalls += 1
+        self._counts["stalls"] += 1
         self.state, self.failure = state, why
         return state
 
@@ -301,7 +284,7 @@ class PyAvFeed:
             return False
         self._pending = []
         self._lost = False
-        self._counts.reconnects += 1
+        self._counts["reconnects"] += 1
         return True
 
     def _first_frame(self) -> av.VideoFrame:
@@ -319,18 +302,3 @@ class PyAvFeed:
                 "first picture."
             )
         return first
-
-    def _describe(self) -> dict[str, Any]:
-        stream, first = self._source.stream, self._pending[0]
-        turns = quarter_turns(first)
-        return {
-            "codec": stream.codec_context.codec.canonical_name,
-            "pixel_format": first.format.name,
-            "width": first.height if turns % 2 else first.width,
-            "height": first.width if turns % 2 else first.height,
-            "rotation": 90 * turns,
-            "frame_rate": float(stream.guessed_rate or stream.average_rate or 0),
-            "duration_s": self._source.duration_s,
-            "frames": stream.frames,
-            "live": self._source.is_live,
-        }

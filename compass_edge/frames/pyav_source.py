@@ -13,11 +13,13 @@ import av
 import av.error
 
 from compass_edge.errors import CompassError, UsageError
+from compass_edge.frames.pyav_picture import quarter_turns
 
 _PATIENCE = 16  # failures in a row after which a file will not recover
 # Metadata that is not UTF-8 is no reason to refuse a video; PyAV 19 never does, and dropped the option.
 _LENIENT: dict[str, Any] = {"metadata_errors": "ignore"} if int(av.__version__.split(".")[0]) < 19 else {}
 _MAX_PIXELS = 1 << 26
+_LONGEST_REORDERING = 32  # packets, of h264 and hevc: a run of B-frames, then the codec's delay (decoder.cpp)
 _ATTACHED_PICTURE = 0x400  # FFmpeg's AV_DISPOSITION_ATTACHED_PIC: a music file's cover
 _EXITS = (av.error.ExitError, av.error.TimeoutError)  # PyAV ended the call because its time was up
 
@@ -90,8 +92,8 @@ class PyAvSource:
         return self._decoded.popleft()
 
     def captured_ns(self, frame: av.VideoFrame) -> int:
-        """When its packet was taken from the source."""
-        return self._taken.get(frame.pts, self._taken_ns)
+        """When its packet was taken from the source; without a time stamp to find it by, no later than that."""
+        return self._recent[0] if frame.pts is None else self._taken.get(frame.pts, self._recent[0])
 
     def is_damaged(self, frame: av.VideoFrame) -> bool:
         """Decoded from a damaged packet, or predicted from such a frame. Ask for each frame once, in order."""
@@ -101,6 +103,21 @@ class PyAvSource:
         elif frame.key_frame:
             self._damaged = False
         return self._damaged
+
+    def describe(self, first: av.VideoFrame) -> dict[str, Any]:
+        """The stream as StreamInfo names it. Only a decoded frame tells the rotation and, for some streams, the size."""
+        turns = quarter_turns(first)
+        return {
+            "codec": self.stream.codec_context.codec.canonical_name,
+            "pixel_format": first.format.name,
+            "width": first.height if turns % 2 else first.width,
+            "height": first.width if turns % 2 else first.height,
+            "rotation": 90 * turns,
+            "frame_rate": float(self.stream.guessed_rate or self.stream.average_rate or 0),
+            "duration_s": self.duration_s,
+            "frames": self.stream.frames,
+            "live": self.is_live,
+        }
 
     @property
     def is_device(self) -> bool:
@@ -125,7 +142,8 @@ class PyAvSource:
         self._packets: Iterator[av.Packet[Any]] = self._container.demux(self.stream)
         self._decoded: deque[av.VideoFrame] = deque()
         self._taken: dict[int | None, int] = {}
-        self._taken_ns = time.monotonic_ns()
+        reordering = _LONGEST_REORDERING if self.stream.codec_context.has_b_frames else 0
+        self._recent: deque[int] = deque(maxlen=reordering + self._threads)  # as many as the codec may hold back
         self._finished = self._damaged = False
         self._joining = True
         self._read_ahead = self._first_dts = None
@@ -166,10 +184,10 @@ class PyAvSource:
         return None
 
     def _decode(self, packet: av.Packet[Any]) -> None:
-        self._taken_ns = self._arrival_ns(packet)
         if packet.size > 0:
             self.packets += 1
-            self._taken[packet.pts] = self._taken_ns
+            self._recent.append(self._arrival_ns(packet))
+            self._taken[packet.pts] = self._recent[-1]
             if len(self._taken) > 64:
                 self._taken.pop(next(iter(self._taken)))
             # Joined between key frames, some codecs invent what they refer to and say nothing.

@@ -1,8 +1,10 @@
 // Decoding: count, order and time stamps on the goldens; held frames stay as they are; damage is counted and survived.
 #include "runtime/decoder.hpp"
 
+#include <algorithm>
 #include <random>
 
+#include "runtime/av.hpp"
 #include "runtime/error.hpp"
 #include "runtime/feed.hpp"
 #include "tests/cpp/check.hpp"
@@ -237,6 +239,58 @@ TEST(leases_outlive_the_feed) {
         frame = reader.latest().frame;
     }
     CHECK_EQ(clip::number(frame.view()), 9);
+}
+
+namespace {
+
+// Packet n of the clip is said to have been captured at 1000 * (n + 1). Gives each frame's capture time, by the number
+// it shows. Without time stamps the packets go in as a raw stream's would.
+std::vector<std::int64_t> capture_times(bool with_time_stamps) {
+    Source source({.url = golden("h264.mp4")});
+    auto ring = FrameRing::open({.frame_bytes = packed_layout(PixelFormat::yuv420p, 256, 192).bytes, .in_flight = 10});
+    Writer writer = ring->writer();
+    Reader reader = ring->reader(1);
+    DecoderStats stats;
+    Decoder decoder(source, writer, {.direct_slots = 9}, stats);
+    Picture picture;
+    std::vector<std::int64_t> times(60);
+    const auto publish_all = [&] {
+        while (decoder.receive(picture)) {
+            CHECK(decoder.publish(picture));
+            const Lookup shown = reader.latest();
+            times.at(static_cast<std::size_t>(clip::number(shown.frame.view()))) = shown.frame.info().stamp.captured_ns;
+        }
+    };
+    for (std::int64_t n = 0; source.read() == ReadState::packet; ++n) {
+        const av::Packet packet(av_packet_clone(&source.packet()));
+        if (!with_time_stamps) packet->pts = packet->dts = AV_NOPTS_VALUE;
+        decoder.send(*packet, 1000 * (n + 1));
+        publish_all();
+    }
+    decoder.finish();
+    publish_all();
+    picture.clear();
+    return times;
+}
+
+}  // namespace
+
+TEST(a_reordered_frame_keeps_the_capture_time_of_its_own_packet) {
+    const std::vector<std::int64_t> times = capture_times(true);
+    CHECK(!std::is_sorted(times.begin(), times.end()));  // the clip has B-frames: display order is not arrival order
+    std::vector<std::int64_t> sorted = times;
+    std::sort(sorted.begin(), sorted.end());
+    for (std::size_t n = 0; n < sorted.size(); ++n) CHECK_EQ(sorted[n], static_cast<std::int64_t>(1000 * (n + 1)));
+}
+
+TEST(a_frame_without_a_time_stamp_is_never_called_fresher_than_it_is) {
+    const std::vector<std::int64_t> truth = capture_times(true);
+    const std::vector<std::int64_t> guessed = capture_times(false);
+    for (std::size_t n = 0; n < truth.size(); ++n) {
+        CHECK(guessed[n] > 0);
+        CHECK(guessed[n] <= truth[n]);
+        CHECK(guessed[n] >= truth[n] - 19000);  // nor older than the longest reordering explains
+    }
 }
 
 int main(int argc, char** argv) { return check::run(argc, argv); }

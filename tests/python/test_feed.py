@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import GOLDENS, Sender, eventually
+from conftest import GOLDENS, eventually
 
 from compass_edge.errors import CompassError, UsageError
 from compass_edge.frames.clip import read_number
@@ -40,17 +40,6 @@ def test_a_thread_plays_a_file_to_its_end(opened: Open, golden: Golden) -> None:
     frame = source.step()
     assert frame is not None
     assert read_number(frame.rgb()) == 30
-
-
-def test_what_opening_read_ahead_is_not_called_fresh(opened: Open, sender: Callable[..., Sender]) -> None:
-    before = time.monotonic_ns()
-    source = opened(sender().url)
-    after = time.monotonic_ns()
-    time.sleep(0.05)  # what waits in FFmpeg's queue grows old
-    frame = source.step()
-    assert frame is not None
-    assert before <= frame.captured_ns <= after
-    assert frame.age_s >= 0.05
 
 
 def test_stop_without_start_is_harmless(opened: Open, golden: Golden) -> None:
