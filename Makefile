@@ -6,7 +6,7 @@ PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 NATIVE := $(shell find CMakeLists.txt pyproject.toml kernels runtime -type f 2>/dev/null)
 
-.PHONY: help demo test test-python test-cpp parity lint sanitize fuzz cuda cross bench nightly clean
+.PHONY: help demo test test-python test-cpp parity lint sanitize fuzz cuda cross bench bench-once nightly clean
 
 help:           ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -78,6 +78,10 @@ cross: $(VENV)/testing   ## the kernel and ring tests for aarch64 under qemu-use
 
 bench: $(VENV)/parity   ## ours beside its rivals on this machine
 	$(BIN)/compass-edge bench frames
+
+bench-once: $(VENV)/parity   ## every benchmark once, to see that it runs; its numbers mean nothing
+	$(BIN)/python -m pytest benchmarks -q --benchmark-disable
+	$(BIN)/compass-edge bench frames --rounds 1
 
 nightly: parity test sanitize cross fuzz bench   ## everything, including what takes long
 

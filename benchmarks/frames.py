@@ -274,9 +274,10 @@ def print_report(result: dict[str, Any]) -> None:
     print(", ".join(f"{name} {number}" for name, number in result["versions"].items()))
     for title, rows in result["tables"].items():
         print(f"\n{title}")
+        ours, faster_is_more = rows[next(name for name in rows if name.startswith("ours"))], "second" in title
         for name, value in rows.items():
-            print(f"  {name:<24}{value:>10.2f}")
-    print("\nOurs over theirs; above 1 we are faster")
+            print(f"  {name:<24}{value:>10.2f}{ours / value if faster_is_more else value / ours:>10.2f} x")
+    print("\nThe last column and the ratios below are ours over theirs: above 1 ours is faster")
     for key, value in result.items():
         if isinstance(value, float) or value is None:
             print(f"  {key:<40}{'not measured' if value is None else f'{value:.2f}':>12}")
