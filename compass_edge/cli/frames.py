@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -95,7 +96,10 @@ def run_demo(arguments: argparse.Namespace) -> int:
         )
     if not arguments.json:
         print(f"checked     the number painted into each picture: {len(numbers)} of {len(numbers)} in order")
-        print("\nNext: compass-edge frames YOUR_VIDEO.mp4 (or rtsp://..., /dev/video0); compass-edge doctor")
+        typed = (
+            sys.argv[0] if sys.argv[0].startswith(".") else "compass-edge"
+        )  # `make demo` runs .venv/bin/compass-edge
+        print(f"\nNext: {typed} frames YOUR_VIDEO.mp4 (or rtsp://..., /dev/video0); {typed} doctor")
     return 130 if result.stopped_early else 0
 
 
