@@ -101,10 +101,10 @@ TEST(readers_never_see_a_torn_frame) {
     done.store(true, std::memory_order_release);
     for (std::thread& reader : readers) reader.join();
     for (const Tally& tally : tallies) {
-        CHECK(tally.checked > 0);
         CHECK_EQ(tally.torn, 0u);
         CHECK_EQ(tally.backwards, 0u);
     }
+    CHECK(total() > 0);  // of all readers: on a busy machine one of them may not have had a turn
     const RingStats stats = ring->stats();
     CHECK_EQ(stats.written, frames);
     CHECK_EQ(stats.leases_out, 0);
