@@ -1,0 +1,1 @@
+"""The loop: one event stream, one pure decision, many executors."""
