@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from compass_edge import __version__
-from compass_edge.cli import bench, doctor, frames
+from compass_edge.cli import bench, calibrate, doctor, frames
 from compass_edge.errors import CompassError
 
 _DESCRIPTION = """\
@@ -36,7 +36,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"compass-edge {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for command in (doctor, frames, bench):
+    for command in (doctor, frames, bench, calibrate):
         command.register(commands)
     return parser
 
