@@ -172,12 +172,14 @@ def _mark(value: dict[str, Any]) -> Mark:
 
 
 def _plan(value: dict[str, Any] | None) -> Plan | None:
-    return None if value is None else Plan(tuple(Step(**step) for step in value["steps"]), value["revision"])
+    return None if value is None else Plan(**{**value, "steps": tuple(Step(**step) for step in value["steps"])})
 
 
 _READERS: dict[str, Any] = {
     "frame": _mark,
-    "during": lambda value: _mark(value) if isinstance(value, dict) else value,  # a frame when proposed, words when verified
+    "during": lambda value: (
+        _mark(value) if isinstance(value, dict) else value
+    ),  # a frame when proposed, words when verified
     "plan": _plan,
     "subtask": lambda value: Subtask(**value),
     "objects": lambda value: tuple((str(name), int(count)) for name, count in value),

@@ -23,6 +23,7 @@ class Plan:
 
     steps: tuple[Step, ...]
     revision: int = 1
+    issued: int = 0  # the highest id ever given: that of a removed step is not used again
 
     @property
     def size(self) -> int:
@@ -44,7 +45,14 @@ class Plan:
 
     @property
     def next_id(self) -> int:
-        return max((step.id for step in self.steps), default=0) + 1
+        return max(self.issued, *(step.id for step in self.steps), 0) + 1
+
+    def revised(self, steps: tuple[Step, ...]) -> Plan:
+        """The next revision; the very same plan when nothing changes."""
+        if steps == self.steps:
+            return self
+        issued = max(self.next_id - 1, *(step.id for step in steps))
+        return Plan(steps, self.revision + 1, issued)
 
     def satisfy(self, step_id: int) -> Plan:
         """The step moves to the end of the satisfied ones; the order of the others stays."""

@@ -43,4 +43,6 @@ class Settings:
             if key not in known:
                 raise UsageError(f"There is no setting '{key}'. There are: {', '.join(sorted(known))}.")
         rule = values.get("candidate", {})
-        return cls(**{**values, "candidate": rule if isinstance(rule, CandidateRule) else CandidateRule.from_dict(rule)})
+        return cls(
+            **{**values, "candidate": rule if isinstance(rule, CandidateRule) else CandidateRule.from_dict(rule)}
+        )

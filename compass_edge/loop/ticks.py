@@ -35,6 +35,9 @@ class Ticks(Protocol):
     def newest(self) -> Tick | None:
         """The latest tick that is there. A recording, which never runs ahead of its reader, has read just so far."""
 
+    def due_ns(self) -> int | None:
+        """When to look for the next tick, on the clock of the lanes; None when asking is what brings it."""
+
     def get(self, seq: int) -> Tick:
         """A tick that was given before and not let go since."""
 

@@ -1,0 +1,186 @@
+"""The scheduler behind `overlapped` and `pool`: needed calls first, then calls that will be needed, on lanes that are idle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from compass_edge.loop.breaker import Breaker
+from compass_edge.loop.call import Call, Failure
+from compass_edge.loop.episode import Episode
+from compass_edge.loop.events import Role
+from compass_edge.loop.lanes import ROLES, Finished, Job, Lanes, Signal
+from compass_edge.loop.memo import Memo
+from compass_edge.loop.speculation import Foresight, Fresh, fresh
+
+# P has seen a frame that is newer than the events: the state to read the score under, and the score.
+OnFresh = Callable[[Episode, Fresh, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    at_once: int = 1  # episodes
+    speculate: bool = True
+    ticks_ahead: int = 8  # of P, beyond the one that is needed
+    fresh: bool = False  # P looks at the newest tick between two of the backlog
+
+
+class Scheduler:
+    def __init__(
+        self, lanes: Lanes, max_batch: Callable[[Role], int], policy: Policy, on_fresh: OnFresh | None = None
+    ) -> None:
+        self._lanes, self._max_batch, self._policy, self._on_fresh = lanes, max_batch, policy, on_fresh
+        self.memo = Memo()
+        self.breakers = {role: Breaker() for role in ROLES}
+        self._written: dict[str, dict[str, Any]] = {}
+        self._running: list[Job] = []
+        self._fresh: dict[str, tuple[Episode, Fresh]] = {}
+        self._fresh_turn = True
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Any thread: the run ends after the current turn; every episode is told so."""
+        self._stopping = True
+
+    @property
+    def fault(self) -> bool:
+        return any(breaker.tripped for breaker in self.breakers.values())
+
+    def run(self, episodes: Iterable[Episode]) -> None:
+        waiting, active = iter(episodes), list[Episode]()
+        while True:
+            needs = self._advance(active, waiting)
+            if not active:
+                return
+            if self._stopping:
+                for episode in active:
+                    episode.stop()
+                return
+            self._dispatch(active, needs)
+            self._absorb(self._lanes.wait(self._until(active, needs)))
+
+    def _advance(self, active: list[Episode], waiting: Iterator[Episode]) -> dict[int, Call]:
+        """Every episode as far as it goes, new ones for those that ended. Returns the calls they now wait for."""
+        needs: dict[int, Call] = {}
+        place = 0
+        while True:
+            while len(active) < self._policy.at_once and (new := next(waiting, None)) is not None:
+                active.append(new)
+            if place == len(active):
+                return needs
+            need = active[place].advance(self.memo, self._lanes.now_ns())
+            if need is None:
+                del active[place]
+                continue
+            if isinstance(need, Call):
+                needs[id(active[place])] = need
+            place += 1
+
+    def _dispatch(self, active: list[Episode], needs: dict[int, Call]) -> None:
+        wanted: dict[Role, dict[str, Call]] = {role: {} for role in ROLES}
+        for need in needs.values():
+            if not self.memo.pending(need.key):
+                wanted[need.role][need.key] = need
+        if self._policy.fresh:
+            self._dispatch_fresh(active, needs, bool(wanted["prm"]))
+        early = self._early(active, wanted)
+        for role in ROLES:
+            needed, soon = list(wanted[role].values()), early[role]
+            if needed and not self._lanes.room(role):
+                self._make_room(role, self._keys(needs))
+            size = self._max_batch(role)
+            while (needed or soon) and self._free(role):
+                batch, needed = needed[:size], needed[size:]
+                extra, soon = soon[: size - len(batch)], soon[size - len(batch) :]
+                self._start(role, batch, extra)
+
+    def _dispatch_fresh(self, active: list[Episode], needs: dict[int, Call], others_wait: bool) -> None:
+        """Takes turns with the calls that are needed, so that neither starves."""
+        if not self._free("prm") or (others_wait and not self._fresh_turn):
+            self._fresh_turn = True
+            return
+        for episode in active:
+            found = fresh(episode, self._written, needs.get(id(episode)))
+            if found is None or self.memo.known(found.call.key) or found.call.key in self._keys(needs):
+                continue
+            self._fresh[found.call.key] = (episode, found)
+            self.memo.begin(found.call, self._lanes.now_ns(), "shown")
+            self._launch(Job("prm", (found.call,)))
+            self._fresh_turn = False
+            return
+
+    def _early(self, active: list[Episode], wanted: dict[Role, dict[str, Call]]) -> dict[Role, list[Call]]:
+        """Calls that will be needed, for the lanes that would otherwise be idle."""
+        early: dict[Role, list[Call]] = {role: [] for role in ROLES}
+        if not self._policy.speculate:
+            return early
+        room = {
+            role: self._lanes.room(role) * self._max_batch(role) - len(wanted[role]) if self._free(role) else 0
+            for role in ROLES
+        }
+        for episode in active:
+            if not any(left > 0 for left in room.values()):
+                break
+            for call in Foresight(episode, self.memo, self._written, self._policy.ticks_ahead).calls():
+                if room[call.role] > 0 and not self.memo.known(call.key) and call.key not in wanted[call.role]:
+                    early[call.role].append(call)
+                    room[call.role] -= 1
+        return early
+
+    def _make_room(self, role: Role, needed: set[str]) -> None:
+        """A model's time is better spent on what is needed now. P's calls are short and cannot be interrupted."""
+        if role == "prm":
+            return
+        for job in self._running:
+            if job.role == role and not any(call.key in needed for call in job.calls):
+                self._lanes.cancel(job)
+                for call in job.calls:
+                    self.memo.cancel(call.key, self._lanes.now_ns())
+                    self._written.pop(call.key, None)
+                self._running.remove(job)
+                return
+
+    def _free(self, role: Role) -> bool:
+        return self._lanes.room(role) > 0 and not self.breakers[role].is_open(self._lanes.now_ns())
+
+    def _start(self, role: Role, needed: list[Call], early: list[Call]) -> None:
+        for call in needed:
+            self.memo.begin(call, self._lanes.now_ns(), "needed")
+        for call in early:
+            self.memo.begin(call, self._lanes.now_ns(), "early")
+        self._launch(Job(role, (*needed, *early)))
+
+    def _launch(self, job: Job) -> None:
+        self._running.append(job)
+        self._lanes.start(job)
+
+    def _until(self, active: list[Episode], needs: dict[int, Call]) -> int | None:
+        """When to look again if no model answers before."""
+        times = [episode.ticks.due_ns() for episode in active if self._policy.fresh or id(episode) not in needs]
+        now = self._lanes.now_ns()
+        times += [
+            self.breakers[need.role].closed_again_ns
+            for need in needs.values()
+            if self.breakers[need.role].is_open(now) and not self.memo.pending(need.key)
+        ]
+        return min((at for at in times if at is not None), default=None)
+
+    def _absorb(self, signals: list[Signal]) -> None:
+        for signal in signals:
+            if not isinstance(signal, Finished):
+                self._written.setdefault(signal.call.key, {})[signal.name] = signal.value
+                continue
+            self._running.remove(signal.job)
+            failed = any(isinstance(reply, Failure) for reply in signal.replies)
+            self.breakers[signal.job.role].record(failed, self._lanes.now_ns())
+            for call, reply in zip(signal.job.calls, signal.replies, strict=True):
+                self.memo.finish(call.key, reply, self._lanes.now_ns())
+                self._written.pop(call.key, None)
+                shown = self._fresh.pop(call.key, None)
+                if shown is not None and self._on_fresh is not None and isinstance(reply, float):
+                    self._on_fresh(*shown, reply)
+
+    @staticmethod
+    def _keys(needs: dict[int, Call]) -> set[str]:
+        return {need.key for need in needs.values()}

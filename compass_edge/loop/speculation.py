@@ -1,0 +1,136 @@
+"""Looking ahead: which calls the Navigator will ask for if things go as they seem to.
+
+The same turns as the real ones, on imagined states. Nothing here can change an episode: a call made early is an ordinary
+call, and counts only if the Navigator then asks for exactly that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from compass_edge.loop.call import Call, Failure
+from compass_edge.loop.episode import Episode
+from compass_edge.loop.events import Event, Oriented, StepBegun, Verified
+from compass_edge.loop.memo import Memo
+from compass_edge.loop.navigator import Command, NextStep, Score, Verify, in_the_plans_words
+from compass_edge.loop.plan import Plan, Subtask
+from compass_edge.loop.reading import events_of
+from compass_edge.loop.state import State, apply
+from compass_edge.loop.ticks import Tick, Ticks
+from compass_edge.loop.turn import Pause, longer, score_call, turn
+from compass_edge.roles import orienter
+
+# Fields of replies that are still being written, by the key of their call.
+Written = Mapping[str, Mapping[str, Any]]
+# Turns to imagine: an acceptance, the next step's scores, and what they lead to.
+DEPTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """What may be looked at: the episode, the replies so far, and those that are being written."""
+
+    episode: Episode
+    memo: Memo
+    written: Written
+    ticks_ahead: int  # of P, beyond the tick that is needed
+
+    def calls(self) -> Iterator[Call]:
+        """Calls that are not known yet and may be needed soon, the likeliest first."""
+        return self._imagine(self.episode.state, DEPTH, real=True)
+
+    def _imagine(self, state: State, depth: int, *, real: bool) -> Iterator[Call]:
+        for left in range(depth, 0, -1):
+            if state.outcome is not None:
+                return
+            this = turn(state, self.episode.ticks, self.episode.names)
+            if isinstance(this.need, Pause):
+                return
+            if not isinstance(this.need, Call):
+                state = _after(state, this.need)
+                continue
+            reply = self.memo.peek(this.need.key)
+            if reply is not None and not isinstance(reply, Failure):
+                state, real = _after(state, events_of(state, this.command, this.need, reply)), False
+                continue
+            if not real:
+                yield this.need
+            if isinstance(this.command, Score):
+                yield from self._scores(state)
+            for guess in _guesses(state, this.command, this.need, self.written.get(this.need.key, {})):
+                yield from self._imagine(guess, left - 1, real=False)
+            return
+
+    def _scores(self, state: State) -> Iterator[Call]:
+        """The ticks after the one that is being scored."""
+        active, seq = state.the_step, state.cursor.seq
+        for place in range(self.ticks_ahead + 1):
+            tick = self.episode.ticks.after(seq)
+            if tick is None:
+                return
+            active, seq = longer(active, tick, state.settings), tick.mark.seq
+            if place:
+                yield score_call(active, tick, self.episode.ticks, self.episode.names)
+
+
+def _guesses(state: State, command: Command, call: Call, fields: Mapping[str, Any]) -> Iterator[State]:
+    """What the reply may turn out to be, from what is written of it already."""
+    if isinstance(command, Verify):
+        seen = fields.get("candidate")
+        if isinstance(seen, str):  # all that an acceptance adds to the prompts is on paper
+            yield apply(state, Verified(call.frame, True, "", "", seen, "", "done"))
+        yield apply(state, Verified(call.frame, False, "", "", "", "", "not_done"))
+    elif isinstance(command, NextStep):
+        peeked = orienter.peek_next(dict(fields), state.the_plan, max_steps=state.settings.max_steps)
+        if peeked is not None:
+            yield _begun(state, *peeked)
+
+
+def _begun(state: State, plan: Plan, sentence: str) -> State:
+    """With the next step in flight, as far as P is concerned: it is told no more than the sentence."""
+    step = plan.next_open
+    if step is None:
+        return state
+    subtask = Subtask(sentence, "", "", "")
+    return _after(
+        state,
+        (Oriented(state.here, True, (), plan), StepBegun(step.id, plan.position, state.here, subtask)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """P's call for the newest tick of all, to show how things stand before the backlog is worked off."""
+
+    call: Call
+    state: State  # under which its score is to be read
+
+
+def fresh(episode: Episode, written: Written, pending: Call | None) -> Fresh | None:
+    """For the step in flight; while O is still being asked, for the next step in the plan's own words."""
+    state, newest = episode.state, episode.ticks.newest()
+    if newest is None or state.plan is None or newest.mark.seq <= state.cursor.seq:
+        return None
+    if state.active is None:
+        if state.plan.next_open is None:
+            return None
+        fields = dict(written.get(pending.key, {})) if pending is not None else {}
+        peeked = orienter.peek_next(fields, state.plan, max_steps=state.settings.max_steps)
+        state = _begun(state, *(peeked or (state.plan, in_the_plans_words(state.plan).sentence)))
+    active = state.the_step
+    for tick in _ticks_since(episode.ticks, state.cursor.seq):
+        active = longer(active, tick, state.settings)
+    return Fresh(score_call(active, newest, episode.ticks, episode.names), state)
+
+
+def _ticks_since(ticks: Ticks, seq: int) -> Iterator[Tick]:
+    while (tick := ticks.after(seq)) is not None:
+        yield tick
+        seq = tick.mark.seq
+
+
+def _after(state: State, events: tuple[Event, ...]) -> State:
+    return reduce(apply, events, state)

@@ -1,0 +1,60 @@
+"""The ticks of a scripted world: live on a clock that may be virtual, or all there at once like a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from compass_edge.loop.mark import Mark
+from compass_edge.loop.ticks import Tick
+from compass_edge.scripted.world import World
+
+
+class ScriptedTicks:
+    """With a clock a tick is there from its time of capture on. A tick that was let go is gone, as real ones are."""
+
+    def __init__(self, world: World, clock: Callable[[], int] | None = None) -> None:
+        self._clock = clock
+        period_ns = round(world.every / world.fps * 1e9)
+        there = [number for number in range(world.ticks) if number not in world.missing]
+        self._ticks = [
+            Tick(
+                Mark(number * world.every, number * period_ns),
+                world.image(number),
+                gap="frames were lost" if before is not None and number > before + 1 else "",
+                missed=(number - before - 1) * world.every if before is not None else 0,
+            )
+            for before, number in zip([None, *there], there, strict=False)
+        ]
+        self._gone: set[int] = set()
+        self._read = -1  # a recording has been read so far
+
+    def after(self, seq: int) -> Tick | None:
+        tick = next((tick for tick in self._ticks if tick.mark.seq > seq), None)
+        if tick is None or (self._clock is not None and tick.mark.captured_ns > self._clock()):
+            return None
+        self._read = max(self._read, tick.mark.seq)
+        return tick
+
+    @property
+    def over(self) -> bool:
+        return self._clock is None or not self._ticks or self._ticks[-1].mark.captured_ns <= self._clock()
+
+    def newest(self) -> Tick | None:
+        if self._clock is None:
+            return next((tick for tick in reversed(self._ticks) if tick.mark.seq <= self._read), None)
+        now = self._clock()
+        return next((tick for tick in reversed(self._ticks) if tick.mark.captured_ns <= now), None)
+
+    def due_ns(self) -> int | None:
+        if self._clock is None:
+            return None
+        now = self._clock()
+        return next((tick.mark.captured_ns for tick in self._ticks if tick.mark.captured_ns > now), None)
+
+    def get(self, seq: int) -> Tick:
+        if seq in self._gone:
+            raise KeyError(f"tick {seq} was let go")
+        return next(tick for tick in self._ticks if tick.mark.seq == seq)
+
+    def let_go(self, keep: Collection[int], since: int) -> None:
+        self._gone |= {tick.mark.seq for tick in self._ticks if tick.mark.seq < since} - set(keep)
