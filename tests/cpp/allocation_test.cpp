@@ -45,8 +45,7 @@ TEST(ring_store_and_preprocess_allocate_nothing) {
     const std::vector<std::uint8_t> pixels(layout.bytes, 90);
     const ImageView picture = view_of(layout.geometry, pixels.data());
     auto ring = FrameRing::open({.frame_bytes = layout.bytes, .history = 8, .leases = 4});
-    auto store = FrameStore::open({.frame_bytes = layout.bytes, .every = 3, .max_frames = 8, .max_pins = 2});
-    store->begin(0);
+    auto store = FrameStore::open({.frame_bytes = layout.bytes, .max_frames = 8});
     Writer writer = ring->writer();
     Reader reader = ring->reader(4);
     Preprocessor preprocess(PatchSpec{}, Dtype::f16);
@@ -59,9 +58,11 @@ TEST(ring_store_and_preprocess_allocate_nothing) {
         const Lookup oldest = reader.next(0, 2);
         const Lookup same = reader.get(latest.frame.info().seq);
         all_there = all_there && latest && oldest && same && !reader.get(1u << 30);
-        store->offer(latest.frame);
-        if (n % 50 == 0) store->unpin(latest.frame.info().seq);
-        const FrameRef kept = store->get(latest.frame.info().seq / 3 * 3);
+        const std::uint64_t seq = latest.frame.info().seq;
+        all_there = all_there && store->keep(latest.frame);
+        if (seq >= 6) store->drop(seq - 6);
+        const FrameRef kept = store->get(seq / 3 * 3);
+        if (n % 100 == 0) store->clear();
         if (n % 20 == 0) preprocess.run(latest.frame.view(), patches.data(), patches.size() * sizeof patches[0]);
         ring->stats();
         store->stats();

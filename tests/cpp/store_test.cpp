@@ -1,6 +1,7 @@
 #include "runtime/store.hpp"
 
-#include <numeric>
+#include <algorithm>
+#include <thread>
 #include <vector>
 
 #include "runtime/ring.hpp"
@@ -11,10 +12,10 @@ using namespace compass_edge;
 namespace {
 
 constexpr int side = 16;
+const std::size_t frame_bytes = packed_layout(PixelFormat::gray8, side, side).bytes;
 
 struct Stream {
-    std::shared_ptr<FrameRing> ring = FrameRing::open(
-        {.frame_bytes = packed_layout(PixelFormat::gray8, side, side).bytes, .history = 2, .leases = 2});
+    std::shared_ptr<FrameRing> ring = FrameRing::open({.frame_bytes = frame_bytes, .history = 2, .leases = 2});
     Writer writer = ring->writer();
     Reader reader = ring->reader(2);
     std::vector<std::uint8_t> bytes = std::vector<std::uint8_t>(side * side);
@@ -28,87 +29,132 @@ struct Stream {
     }
 };
 
-StoreOptions options(int max_frames) {
-    return {.frame_bytes = packed_layout(PixelFormat::gray8, side, side).bytes, .every = 10, .max_frames = max_frames};
+std::shared_ptr<FrameStore> store_of(int max_frames) {
+    return FrameStore::open({.frame_bytes = frame_bytes, .max_frames = max_frames});
+}
+
+// Every pixel is the frame's number.
+bool whole(const FrameRef& frame) {
+    const ImageView view = frame.view();
+    const auto value = static_cast<std::uint8_t>(frame.info().seq);
+    for (int y = 0; y < side; ++y) {
+        const std::uint8_t* row = view.data[0] + y * view.stride[0];
+        if (!std::all_of(row, row + side, [&](std::uint8_t pixel) { return pixel == value; })) return false;
+    }
+    return true;
 }
 
 }  // namespace
 
-TEST(keeps_every_tenth_frame_long_after_the_ring_forgot_it) {
+TEST(keeps_a_frame_long_after_the_ring_forgot_it) {
     Stream stream;
-    auto store = FrameStore::open(options(128));
-    for (int i = 0; i < 100; ++i) store->offer(stream.next(i));
+    auto store = store_of(10);
+    for (int i = 0; i < 100; ++i) {
+        const FrameRef frame = stream.next(i);
+        if (i % 10 == 0) CHECK(store->keep(frame));
+    }
     CHECK((store->sequence_numbers() == std::vector<std::uint64_t>{0, 10, 20, 30, 40, 50, 60, 70, 80, 90}));
     CHECK(stream.reader.get(30).miss == Miss::overwritten);
-    CHECK_EQ(static_cast<int>(store->get(30).view().data[0][5]), 30);
+    CHECK(whole(store->get(30)));
     CHECK_EQ(store->get(30).info().stamp.pts, 30);
     CHECK(!store->get(31));
 }
 
-TEST(a_long_episode_is_thinned_evenly_and_stays_bounded) {
+TEST(a_full_store_refuses_and_counts_until_a_frame_is_dropped) {
     Stream stream;
-    auto store = FrameStore::open(options(8));
-    for (int i = 0; i < 1000; ++i) {
-        store->offer(stream.next(i));
-        CHECK(store->stats().kept <= 8);
-    }
-    const std::vector<std::uint64_t> kept = store->sequence_numbers();
-    CHECK(kept.size() >= 4);
-    CHECK_EQ(kept.front(), 0u);
-    for (std::size_t i = 1; i < kept.size(); ++i) CHECK_EQ(kept[i] - kept[i - 1], store->stats().stride);
-    CHECK(kept.back() + store->stats().stride >= 1000);
-    CHECK(store->stats().thinned > 0);
+    auto store = store_of(3);
+    for (int i = 0; i < 3; ++i) CHECK(store->keep(stream.next(i)));
+    const FrameRef fourth = stream.next(3);
+    CHECK(!store->keep(fourth));
+    CHECK_EQ(store->stats().refused, 1u);
+    CHECK_EQ(store->stats().kept, 3);
+    store->drop(1);
+    store->drop(1);
+    store->drop(1000);
+    CHECK(store->keep(fourth));
+    CHECK((store->sequence_numbers() == std::vector<std::uint64_t>{0, 2, 3}));
+    CHECK_EQ(store->stats().refused, 1u);
+    CHECK_EQ(store->stats().bytes, 3 * frame_bytes);
 }
 
-TEST(a_pin_survives_thinning_and_is_bounded) {
+TEST(a_frame_that_is_there_already_is_not_kept_twice) {
     Stream stream;
-    auto store = FrameStore::open(options(8));
-    for (int i = 0; i < 500; ++i) {
-        const FrameRef frame = stream.next(i);
-        store->offer(frame);
-        if (i == 13) store->pin(frame);
-    }
-    CHECK_EQ(static_cast<int>(store->get(13).view().data[0][0]), 13);
-    store->unpin(13);
-    CHECK(!store->get(13));
-    for (int i = 0; i < 8; ++i) store->pin(stream.next(i));
-    CHECK_THROWS(store->pin(stream.next(0)), "at most 8");
+    auto store = store_of(1);
+    const FrameRef frame = stream.next(0);
+    CHECK(store->keep(frame));
+    CHECK(store->keep(frame));
+    CHECK_EQ(store->stats().kept, 1);
+    CHECK_EQ(store->stats().refused, 0u);
+    store->drop(0);
+    CHECK(!store->get(0));
 }
 
-TEST(a_frame_in_a_readers_hands_survives_thinning_and_begin) {
+TEST(a_frame_in_a_readers_hands_survives_drop_and_clear) {
     Stream stream;
-    auto store = FrameStore::open(options(4));
-    store->offer(stream.next(200));
-    const FrameRef held = store->get(0);
-    for (int i = 1; i < 300; ++i) store->offer(stream.next(i % 100));
-    store->begin(300);
+    auto store = store_of(2);
+    store->keep(stream.next(0));
+    store->keep(stream.next(1));
+    FrameRef dropped = store->get(0);
+    const FrameRef cleared = store->get(1);
+    store->drop(0);
+    store->clear();
     CHECK(store->sequence_numbers().empty());
-    for (int i = 300; i < 700; ++i) store->offer(stream.next(i % 100));
-    for (int i = 0; i < side; ++i) CHECK_EQ(static_cast<int>(held.view().data[0][i]), 200);
-    CHECK_EQ(held.info().seq, 0u);
-}
-
-TEST(readers_that_hold_everything_are_counted_not_waited_for) {
-    Stream stream;
-    auto store = FrameStore::open(options(4));
-    std::vector<FrameRef> held;
-    for (int i = 0; i < 20000; ++i) {
-        if (store->offer(stream.next(i % 100))) held.push_back(store->get(store->sequence_numbers().back()));
+    CHECK_EQ(store->stats().kept, 0);
+    for (int i = 2; i < 50; ++i) CHECK(!store->keep(stream.next(i)));
+    dropped.reset();
+    for (int i = 50; i < 99; ++i) {
+        CHECK(store->keep(stream.next(i)));
+        store->drop(static_cast<std::uint64_t>(i));
     }
-    CHECK(store->stats().refused > 0);
-    CHECK_EQ(held.size(), 16u);
-    CHECK_EQ(store->stats().bytes, packed_layout(PixelFormat::gray8, side, side).bytes * 16);
+    CHECK(whole(cleared));
+    CHECK_EQ(cleared.info().seq, 1u);
+    store.reset();
+    CHECK(whole(cleared));
 }
 
 TEST(the_byte_budget_caps_the_frames) {
-    const std::size_t frame = packed_layout(PixelFormat::gray8, side, side).bytes;
-    StoreOptions small = options(128);
-    small.max_bytes = frame * 20;
-    auto store = FrameStore::open(small);
+    auto store = FrameStore::open({.frame_bytes = frame_bytes, .max_frames = 128, .max_bytes = frame_bytes * 8 + 1});
     CHECK_EQ(store->options().max_frames, 8);
-    CHECK(store->stats().bytes <= small.max_bytes);
-    small.max_bytes = frame * 5;
-    CHECK_THROWS(FrameStore::open(small), "Raise max_bytes");
+    CHECK_EQ(store->stats().bytes, frame_bytes * 8);
+    CHECK_THROWS(FrameStore::open({.frame_bytes = frame_bytes, .max_bytes = frame_bytes - 1}), "Raise max_bytes");
+    CHECK_THROWS(FrameStore::open({.frame_bytes = frame_bytes, .max_frames = 0}), "at least 1");
+    CHECK_THROWS(FrameStore::open({}), "at least 1");
+}
+
+TEST(a_frame_that_is_too_large_says_so) {
+    Stream stream;
+    auto store = FrameStore::open({.frame_bytes = frame_bytes / 2, .max_frames = 4});
+    CHECK_THROWS(store->keep(stream.next(0)), "Open it with the ring's frame_bytes");
+    CHECK_EQ(store->stats().kept, 0);
+}
+
+TEST(threads_that_keep_drop_and_read_see_whole_frames_only) {
+    Stream stream;
+    auto store = store_of(6);
+    constexpr std::uint64_t frames = 20000;
+    std::atomic<bool> done{false};
+    std::atomic<bool> all_whole{true};
+    std::atomic<std::uint64_t> newest{0};
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 3; ++i) {
+        readers.emplace_back([&] {
+            while (!done.load()) {
+                const FrameRef frame = store->get(newest.load());
+                if (frame && !whole(frame)) all_whole = false;
+            }
+        });
+    }
+    std::uint64_t kept = 0;
+    for (std::uint64_t seq = 0; seq < frames; ++seq) {
+        if (store->keep(stream.next(static_cast<int>(seq & 255)))) ++kept;
+        newest = seq;
+        if (seq >= 2) store->drop(seq - 2);
+    }
+    done = true;
+    for (std::thread& reader : readers) reader.join();
+    CHECK(all_whole.load());
+    CHECK_EQ(kept + store->stats().refused, frames);
+    CHECK_EQ(store->stats().refused, 0u);  // two or three kept and one in each reader's hands
 }
 
 int main(int argc, char** argv) { return check::run(argc, argv); }
