@@ -356,6 +356,19 @@ def test_a_backlog_is_thinned_and_told() -> None:
     ]
 
 
+def test_nobody_knows_how_many_are_missing_when_the_source_lost_some_too() -> None:
+    writer, live = live_ring(**small(1))
+    for number in range(6):
+        push(writer, number, gap=number in (2, 5))
+        live.pump()
+    assert [(tick.mark.seq, tick.gap, tick.missed) for tick in every_tick_after(live, -1)] == [
+        (0, "", 0),
+        (2, "the source lost frames; the loop fell behind", 0),
+        (4, "the loop fell behind", 1),
+        (5, "the source lost frames", 0),
+    ]
+
+
 def every_tick_after(ticks: Ticks, seq: int) -> list[Tick]:
     found: list[Tick] = []
     while (tick := ticks.after(found[-1].mark.seq if found else seq)) is not None:
