@@ -10,7 +10,7 @@ from compass_edge.loop.call import Call
 from compass_edge.loop.events import Ended, EpisodeStarted, Event, Gap
 from compass_edge.loop.memo import Memo
 from compass_edge.loop.navigator import AwaitEnd
-from compass_edge.loop.reading import events_of
+from compass_edge.loop.reading import event_of
 from compass_edge.loop.settings import Settings
 from compass_edge.loop.state import State, apply, fold, start
 from compass_edge.loop.ticks import Tick, Ticks
@@ -59,8 +59,14 @@ class Episode:
     def resume(
         cls, events: list[Event], ticks: Ticks, names: Names, subscribers: tuple[Subscriber, ...] = ()
     ) -> Episode:
-        """Goes on where these events end. The ticks must reach back to the frames they speak of, or `restart` it there."""
-        return cls(fold(events), ticks, names, subscribers)
+        """Goes on where these events end, on ticks that reach back to their frames. If those are lost, `restart` it."""
+        episode = cls(fold(events), ticks, names, subscribers)
+        keep, since = episode.state.keeps()
+        tick = ticks.after(-1)
+        while tick is not None and tick.mark.seq < episode.state.cursor.seq:
+            ticks.let_go(keep, min(tick.mark.seq, since))
+            tick = ticks.after(tick.mark.seq)
+        return episode
 
     def restart(self, first: Tick, reason: str) -> None:
         """The frames since the last event are lost: the step in flight begins again at this one."""
@@ -70,10 +76,9 @@ class Episode:
     def ended(self) -> bool:
         return self.state.outcome is not None
 
-    def commit(self, *events: Event) -> None:
-        for event in events:
-            self.state = apply(self.state, event)
-            self._tell(event)
+    def commit(self, event: Event) -> None:
+        self.state = apply(self.state, event)
+        self._tell(event)
         self.ticks.let_go(*self.state.keeps())
 
     def stop(self) -> None:
@@ -93,13 +98,13 @@ class Episode:
                     self.ticks.let_go((), newest.mark.seq)
                 return this.need
             if not isinstance(this.need, Call):
-                self.commit(*this.need)
+                self.commit(this.need)
                 continue
             reply = memo.ask(this.need.key, now_ns)
             if reply is None:
                 self._asked = this.need
                 return this.need
-            self.commit(*events_of(self.state, this.command, this.need, reply))
+            self.commit(event_of(self.state, this.command, this.need, reply))
         return None
 
     def _tell(self, event: Event) -> None:

@@ -30,12 +30,16 @@ class EpisodeStarted:
 
 @dataclass(frozen=True, slots=True)
 class Oriented:
-    """O looked. Without a plan (`grounded` is False) the instruction's objects are not there."""
+    """O looked. Without a plan (`grounded` is False) the instruction's objects are not there.
+
+    With one, `subtask` is what O says of its next open step.
+    """
 
     frame: Mark
     grounded: bool
     objects: tuple[tuple[str, int], ...]
     plan: Plan | None
+    subtask: Subtask | None
     commits: ClassVar[bool] = True
 
 
@@ -181,6 +185,6 @@ _READERS: dict[str, Any] = {
         _mark(value) if isinstance(value, dict) else value
     ),  # a frame when proposed, words when verified
     "plan": _plan,
-    "subtask": lambda value: Subtask(**value),
+    "subtask": lambda value: None if value is None else Subtask(**value),
     "objects": lambda value: tuple((str(name), int(count)) for name, count in value),
 }

@@ -31,10 +31,11 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The next step in the plan's own words, because O had no valid ones."""
+    """The next step: in O's words, or in the plan's own because O had no valid ones."""
 
     step: Step
     subtask: Subtask
+    from_plan: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,12 @@ def decide(state: State) -> Command:
     step = state.plan.next_open
     if step is None:
         return End("done") if state.reviewed else Review()
+    if state.described is not None:
+        return Begin(step, state.described)
     if state.over:
         return End("incomplete")
     if state.attempts >= state.settings.max_attempts:
-        return Begin(step, in_the_plans_words(state.plan))
+        return Begin(step, in_the_plans_words(state.plan), from_plan=True)
     return NextStep()
 
 

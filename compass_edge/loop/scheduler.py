@@ -37,6 +37,7 @@ class Scheduler:
         self._running: list[Job] = []
         self._fresh: dict[str, tuple[Episode, Fresh]] = {}
         self._fresh_turn = True
+        self._alone: set[str] = set()  # calls that failed together with others
         self._stopping = False
 
     def stop(self) -> None:
@@ -89,8 +90,8 @@ class Scheduler:
             needed, soon = list(wanted[role].values()), early[role]
             if needed and not self._lanes.room(role):
                 self._make_room(role, self._keys(needs))
-            size = self._max_batch(role)
             while (needed or soon) and self._free(role):
+                size = 1 if (needed or soon)[0].key in self._alone else self._max_batch(role)
                 batch, needed = needed[:size], needed[size:]
                 extra, soon = soon[: size - len(batch)], soon[size - len(batch) :]
                 self._start(role, batch, extra)
@@ -174,6 +175,11 @@ class Scheduler:
             self._running.remove(signal.job)
             failed = any(isinstance(reply, Failure) for reply in signal.replies)
             self.breakers[signal.job.role].record(failed, self._lanes.now_ns())
+            if failed and len(signal.job.calls) > 1:  # one of them may have failed all: each gets a fair try
+                for call in signal.job.calls:
+                    self._alone.add(call.key)
+                    self.memo.cancel(call.key, self._lanes.now_ns())
+                continue
             for call, reply in zip(signal.job.calls, signal.replies, strict=True):
                 self.memo.finish(call.key, reply, self._lanes.now_ns())
                 self._written.pop(call.key, None)

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from compass_edge.loop.call import Call, Failure
 from compass_edge.loop.episode import Episode
-from compass_edge.loop.events import Event, Oriented, StepBegun, Verified
+from compass_edge.loop.events import Oriented, StepBegun, Verified
 from compass_edge.loop.memo import Memo
 from compass_edge.loop.navigator import Command, NextStep, Score, Verify, in_the_plans_words
 from compass_edge.loop.plan import Plan, Subtask
-from compass_edge.loop.reading import events_of
+from compass_edge.loop.reading import event_of
 from compass_edge.loop.state import State, apply
 from compass_edge.loop.ticks import Tick, Ticks
 from compass_edge.loop.turn import Pause, longer, score_call, turn
@@ -42,7 +41,7 @@ class Foresight:
         """Calls that are not known yet and may be needed soon, the likeliest first."""
         return self._imagine(self.episode.state, DEPTH, real=True)
 
-    def _imagine(self, state: State, depth: int, *, real: bool) -> Iterator[Call]:
+    def _imagine(self, state: State, depth: int, *, real: bool, scores_only: bool = False) -> Iterator[Call]:
         for left in range(depth, 0, -1):
             if state.outcome is not None:
                 return
@@ -50,18 +49,21 @@ class Foresight:
             if isinstance(this.need, Pause):
                 return
             if not isinstance(this.need, Call):
-                state = _after(state, this.need)
+                state = apply(state, this.need)
                 continue
+            if scores_only and this.need.role != "prm":
+                return
             reply = self.memo.peek(this.need.key)
             if reply is not None and not isinstance(reply, Failure):
-                state, real = _after(state, events_of(state, this.command, this.need, reply)), False
+                state, real = apply(state, event_of(state, this.command, this.need, reply)), False
                 continue
             if not real:
                 yield this.need
             if isinstance(this.command, Score):
                 yield from self._scores(state)
             for guess in _guesses(state, this.command, this.need, self.written.get(this.need.key, {})):
-                yield from self._imagine(guess, left - 1, real=False)
+                # Of a step that O is still describing only the sentence is known: enough for P, not for V.
+                yield from self._imagine(guess, left - 1, real=False, scores_only=isinstance(this.command, NextStep))
             return
 
     def _scores(self, state: State) -> Iterator[Call]:
@@ -95,10 +97,8 @@ def _begun(state: State, plan: Plan, sentence: str) -> State:
     if step is None:
         return state
     subtask = Subtask(sentence, "", "", "")
-    return _after(
-        state,
-        (Oriented(state.here, True, (), plan), StepBegun(step.id, plan.position, state.here, subtask)),
-    )
+    oriented = apply(state, Oriented(state.here, True, (), plan, subtask))
+    return apply(oriented, StepBegun(step.id, plan.position, state.here, subtask))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,3 @@ def _ticks_since(ticks: Ticks, seq: int) -> Iterator[Tick]:
     while (tick := ticks.after(seq)) is not None:
         yield tick
         seq = tick.mark.seq
-
-
-def _after(state: State, events: tuple[Event, ...]) -> State:
-    return reduce(apply, events, state)

@@ -26,7 +26,7 @@ from compass_edge.loop.events import (
     Verified,
 )
 from compass_edge.loop.mark import Mark
-from compass_edge.loop.plan import Fact, Plan
+from compass_edge.loop.plan import Fact, Plan, Subtask
 from compass_edge.loop.settings import Settings
 
 
@@ -40,6 +40,7 @@ class State:
     plan: Plan | None = None
     grounded: bool | None = None
     looks: int = 0  # of O, without a plan so far
+    described: Subtask | None = None  # the next step in O's words, not begun yet
     memory: tuple[Fact, ...] = ()
     active: ActiveStep | None = None
     verified: float = 0.0  # 0..100; rises by an accepted verification alone
@@ -108,7 +109,7 @@ def _answered(state: State, **changes: Any) -> State:
 
 @_apply.register
 def _(event: Oriented, state: State) -> State:
-    state = _answered(state, grounded=event.grounded, here=event.frame, cursor=event.frame)
+    state = _answered(state, grounded=event.grounded, here=event.frame, cursor=event.frame, described=event.subtask)
     if event.plan is None:
         return replace(state, looks=state.looks + 1)
     return _replanned(state, event.plan)
@@ -121,7 +122,7 @@ def _replanned(state: State, plan: Plan) -> State:
 
 @_apply.register
 def _(event: StepBegun, state: State) -> State:
-    return _answered(state, active=ActiveStep(event.step_id, event.subtask, event.frame))
+    return _answered(state, active=ActiveStep(event.step_id, event.subtask, event.frame), described=None)
 
 
 @_apply.register

@@ -54,10 +54,10 @@ class Pause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is to be done: a call to make, or events that follow without one, or a tick to wait for."""
+    """What is to be done: a call to make, or the event that follows without one, or a tick to wait for."""
 
     command: Command
-    need: Call | tuple[Event, ...] | Pause
+    need: Call | Event | Pause
 
 
 def turn(state: State, ticks: Ticks, names: Names) -> Turn:
@@ -65,7 +65,7 @@ def turn(state: State, ticks: Ticks, names: Names) -> Turn:
     return Turn(command, _need(state, command, ticks, names))
 
 
-def _need(state: State, command: Command, ticks: Ticks, names: Names) -> Call | tuple[Event, ...] | Pause:
+def _need(state: State, command: Command, ticks: Ticks, names: Names) -> Call | Event | Pause:
     match command:
         case Orient(not_before):
             tick = ticks.after(not_before - 1)
@@ -74,34 +74,34 @@ def _need(state: State, command: Command, ticks: Ticks, names: Names) -> Call | 
             return _ask(state, "next", ticks.get(state.here.seq), names)
         case Review():
             return _ask(state, "review", ticks.get(state.here.seq), names)
-        case Begin(step, subtask):
-            return (StepBegun(step.id, state.the_plan.position, state.here, subtask, from_plan=True),)
+        case Begin(step, subtask, from_plan):
+            return StepBegun(step.id, state.the_plan.position, state.here, subtask, from_plan)
         case Score(after):
             tick = ticks.after(after.seq)
             if tick is None:
                 return _no_tick(state, ticks)
             if tick.gap and state.gap_at != tick.mark.seq:
-                return (Gap(tick.mark, tick.missed, tick.gap),)
+                return Gap(tick.mark, tick.missed, tick.gap)
             return score_call(longer(state.the_step, tick, state.settings), tick, ticks, names)
         case Propose(frame, during, score, reason):
-            return (CompletionProposed(frame, during, score, reason),)
+            return CompletionProposed(frame, during, score, reason)
         case Verify():
             return _ask_verifier(state, ticks, names)
         case Stall():
             active = state.the_step
-            return (Stalled(active.step_id, active.verifications),)
+            return Stalled(active.step_id, active.verifications)
         case AwaitEnd():
             return _no_tick(state, ticks)
         case End(outcome):
-            return (Ended(outcome),)
+            return Ended(outcome)
 
 
-def _no_tick(state: State, ticks: Ticks) -> tuple[Event, ...] | Pause:
+def _no_tick(state: State, ticks: Ticks) -> Event | Pause:
     newest = ticks.newest()
     if not ticks.over:
         return Pause.UNTIL_TICK
     last = state.cursor if newest is None or newest.mark.seq < state.cursor.seq else newest.mark
-    return (StreamEnded(last),)
+    return StreamEnded(last)
 
 
 def _ask_first(state: State, tick: Tick, names: Names) -> Call:

@@ -30,9 +30,10 @@ class ScriptedTicks:
 
     def after(self, seq: int) -> Tick | None:
         tick = next((tick for tick in self._ticks if tick.mark.seq > seq), None)
-        if tick is None or (self._clock is not None and tick.mark.captured_ns > self._clock()):
-            return None
-        self._read = max(self._read, tick.mark.seq)
+        if self._clock is not None:
+            return None if tick is None or tick.mark.captured_ns > self._clock() else tick
+        read = tick or (self._ticks[-1] if self._ticks else None)
+        self._read = max(self._read, read.mark.seq if read else -1)
         return tick
 
     @property
