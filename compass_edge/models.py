@@ -49,7 +49,7 @@ class Question:
 def _digest(*texts: str) -> str:
     hashed = hashlib.blake2b(digest_size=16)
     for text in texts:
-        encoded = text.encode()
+        encoded = text.encode("utf-8", "surrogatepass")
         hashed.update(len(encoded).to_bytes(8, "little"))
         hashed.update(encoded)
     return hashed.hexdigest()

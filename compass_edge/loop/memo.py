@@ -81,6 +81,11 @@ class Memo:
         """Here or on its way. A failure that nobody asked for yet is known too."""
         return key in self._entries
 
+    def needed(self, key: str) -> bool:
+        """The Navigator waits for it."""
+        entry = self._entries.get(key)
+        return entry is not None and (entry.why == "needed" or entry.used)
+
     def peek(self, key: str) -> Reply | None:
         """For looking ahead: leaves no trace."""
         entry = self._entries.get(key)

@@ -59,7 +59,7 @@ class Scheduler:
                     episode.stop()
                 return
             self._dispatch(active, needs)
-            self._absorb(self._lanes.wait(self._until(active, needs)))
+            self._await_news(active, needs)
 
     def _advance(self, active: list[Episode], waiting: Iterator[Episode]) -> dict[int, Call]:
         """Every episode as far as it goes, new ones for those that ended. Returns the calls they now wait for."""
@@ -123,7 +123,10 @@ class Scheduler:
         for episode in active:
             if not any(left > 0 for left in room.values()):
                 break
-            for call in Foresight(episode, self.memo, self._written, self._policy.ticks_ahead).calls():
+            foresight = Foresight(
+                episode, self.memo, self._written, self._policy.ticks_ahead, lambda role: room[role] > 0
+            )
+            for call in foresight.calls():
                 if room[call.role] > 0 and not self.memo.known(call.key) and call.key not in wanted[call.role]:
                     early[call.role].append(call)
                     room[call.role] -= 1
@@ -156,9 +159,25 @@ class Scheduler:
         self._running.append(job)
         self._lanes.start(job)
 
+    def _await_news(self, active: list[Episode], needs: dict[int, Call]) -> None:
+        """Until a model has said something, a tick has come, or a model may be tried again.
+
+        A live ring is read meanwhile: looking for the newest tick is what keeps its frames from being overwritten.
+        """
+        before = [episode.ticks.newest() for episode in active]
+        while not self._stopping:
+            until = self._until(active, needs)
+            signals = self._lanes.wait(until)
+            self._absorb(signals)
+            resting = any(self.breakers[need.role].tripped for need in needs.values())
+            if signals or until is None or resting or before != [episode.ticks.newest() for episode in active]:
+                return
+            if any(id(episode) not in needs and episode.ticks.over for episode in active):
+                return
+
     def _until(self, active: list[Episode], needs: dict[int, Call]) -> int | None:
         """When to look again if no model answers before."""
-        times = [episode.ticks.due_ns() for episode in active if self._policy.fresh or id(episode) not in needs]
+        times = [episode.ticks.due_ns() for episode in active]
         now = self._lanes.now_ns()
         times += [
             self.breakers[need.role].closed_again_ns
@@ -174,7 +193,8 @@ class Scheduler:
                 continue
             self._running.remove(signal.job)
             failed = any(isinstance(reply, Failure) for reply in signal.replies)
-            self.breakers[signal.job.role].record(failed, self._lanes.now_ns())
+            if not failed or any(self.memo.needed(call.key) for call in signal.job.calls):
+                self.breakers[signal.job.role].record(failed, self._lanes.now_ns())
             if failed and len(signal.job.calls) > 1:  # one of them may have failed all: each gets a fair try
                 for call in signal.job.calls:
                     self._alone.add(call.key)

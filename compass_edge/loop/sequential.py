@@ -21,7 +21,8 @@ def run_sequential(episode: Episode, lanes: Lanes) -> None:
         memo.begin(need, lanes.now_ns(), "needed")
         lanes.start(job)
         while memo.pending(need.key):
-            for signal in lanes.wait(None):
+            for signal in lanes.wait(episode.ticks.due_ns()):
                 if isinstance(signal, Finished):
                     breakers[need.role].record(isinstance(signal.replies[0], Failure), lanes.now_ns())
                     memo.finish(need.key, signal.replies[0], lanes.now_ns())
+            episode.ticks.newest()  # reads a live ring before it is overwritten

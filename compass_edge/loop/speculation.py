@@ -6,13 +6,13 @@ call, and counts only if the Navigator then asks for exactly that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from compass_edge.loop.call import Call, Failure
 from compass_edge.loop.episode import Episode
-from compass_edge.loop.events import Oriented, StepBegun, Verified
+from compass_edge.loop.events import Oriented, Role, StepBegun, Verified
 from compass_edge.loop.memo import Memo
 from compass_edge.loop.navigator import Command, NextStep, Score, Verify, in_the_plans_words
 from compass_edge.loop.plan import Plan, Subtask
@@ -36,6 +36,7 @@ class Foresight:
     memo: Memo
     written: Written
     ticks_ahead: int  # of P, beyond the tick that is needed
+    idle: Callable[[Role], bool]  # whether there is anybody to make such a call
 
     def calls(self) -> Iterator[Call]:
         """Calls that are not known yet and may be needed soon, the likeliest first."""
@@ -59,7 +60,7 @@ class Foresight:
                 continue
             if not real:
                 yield this.need
-            if isinstance(this.command, Score):
+            if isinstance(this.command, Score) and self.idle("prm"):
                 yield from self._scores(state)
             for guess in _guesses(state, this.command, this.need, self.written.get(this.need.key, {})):
                 # Of a step that O is still describing only the sentence is known: enough for P, not for V.
@@ -71,7 +72,7 @@ class Foresight:
         active, seq = state.the_step, state.cursor.seq
         for place in range(self.ticks_ahead + 1):
             tick = self.episode.ticks.after(seq)
-            if tick is None:
+            if tick is None or not self.idle("prm"):
                 return
             active, seq = longer(active, tick, state.settings), tick.mark.seq
             if place:

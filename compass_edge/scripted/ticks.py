@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection
 
 from compass_edge.loop.mark import Mark
@@ -25,11 +26,14 @@ class ScriptedTicks:
             )
             for before, number in zip([None, *there], there, strict=False)
         ]
+        self._by_seq = {tick.mark.seq: tick for tick in self._ticks}
+        self._seqs = list(self._by_seq)
         self._gone: set[int] = set()
         self._read = -1  # a recording has been read so far
 
     def after(self, seq: int) -> Tick | None:
-        tick = next((tick for tick in self._ticks if tick.mark.seq > seq), None)
+        place = bisect_right(self._seqs, seq)
+        tick = self._ticks[place] if place < len(self._ticks) else None
         if self._clock is not None:
             return None if tick is None or tick.mark.captured_ns > self._clock() else tick
         read = tick or (self._ticks[-1] if self._ticks else None)
@@ -55,7 +59,7 @@ class ScriptedTicks:
     def get(self, seq: int) -> Tick:
         if seq in self._gone:
             raise KeyError(f"tick {seq} was let go")
-        return next(tick for tick in self._ticks if tick.mark.seq == seq)
+        return self._by_seq[seq]
 
     def let_go(self, keep: Collection[int], since: int) -> None:
-        self._gone |= {tick.mark.seq for tick in self._ticks if tick.mark.seq < since} - set(keep)
+        self._gone |= {seq for seq in self._seqs[: bisect_left(self._seqs, since)] if seq not in keep}

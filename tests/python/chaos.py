@@ -92,7 +92,7 @@ class ChaosOrienter:
     name: str = "chaos-orienter"
     max_batch: int = 1
 
-    def ask(self, questions: Sequence[Question], on_text: OnText, cancelled: Cancelled) -> list[str]:
+    def ask(self, questions: Sequence[Question], on_text: OnText, _cancelled: Cancelled) -> list[str]:
         return [_told(index, self._answer(question), on_text) for index, question in enumerate(questions)]
 
     def _answer(self, question: Question) -> str:
@@ -127,7 +127,7 @@ class ChaosVerifier:
     name: str = "chaos-verifier"
     max_batch: int = 1
 
-    def ask(self, questions: Sequence[Question], on_text: OnText, cancelled: Cancelled) -> list[str]:
+    def ask(self, questions: Sequence[Question], on_text: OnText, _cancelled: Cancelled) -> list[str]:
         return [_told(index, self._answer(question), on_text) for index, question in enumerate(questions)]
 
     def _answer(self, question: Question) -> str:
@@ -145,9 +145,7 @@ def _told(index: int, text: str, on_text: OnText) -> str:
 
 
 def chaos_models(max_batch: int = 1) -> Models:
-    return Models(
-        ChaosOrienter(max_batch=max_batch), ChaosPrm(max_batch=max_batch), ChaosVerifier(max_batch=max_batch)
-    )
+    return Models(ChaosOrienter(max_batch=max_batch), ChaosPrm(max_batch=max_batch), ChaosVerifier(max_batch=max_batch))
 
 
 @dataclass(frozen=True)
