@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from compass_edge import __version__
-from compass_edge.cli import bench, calibrate, doctor, frames
+from compass_edge.cli import bench, calibrate, doctor, frames, replay, run
 from compass_edge.errors import CompassError
 
 _DESCRIPTION = """\
@@ -18,6 +18,7 @@ Start here:
   compass-edge doctor               what is installed, what is missing, and the cure
   compass-edge demo                 a generated clip through the whole frame path
   compass-edge frames episode.mp4   your own video, stream or camera through the same path
+  compass-edge run --list           scripted episodes, to watch the loop decide
   compass-edge bench frames         this machine, ours beside its rivals
 """
 
@@ -36,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"compass-edge {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for command in (doctor, frames, bench, calibrate):
+    for command in (doctor, frames, run, replay, bench, calibrate):
         command.register(commands)
     return parser
 

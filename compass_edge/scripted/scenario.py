@@ -152,7 +152,9 @@ def _steps(node: Node, happenings: set[str]) -> tuple[StepScript, ...]:
             StepScript(
                 number,
                 happening.value or "",
-                *(step[key].text() for key in ("outcome", "criterion", "sentence")),
+                step["outcome"].text(),
+                step["criterion"].text(),
+                step["sentence"].text(),
                 step["tau"].text() if "tau" in step else "",
                 step["completion"].choice(*_COMPLETIONS) if "completion" in step else "lasting",
             )

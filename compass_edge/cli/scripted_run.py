@@ -1,0 +1,229 @@
+"""A scripted run: world, models, lanes, executor, journal, cassette and report, put together as the arguments say."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+from compass_edge.cli.replay import checked
+from compass_edge.cli.report import Report, report_on
+from compass_edge.errors import UsageError
+from compass_edge.loop.call import Models
+from compass_edge.loop.cassette import Cassette
+from compass_edge.loop.episode import Episode
+from compass_edge.loop.events import EpisodeStarted, Event, Role
+from compass_edge.loop.journal import Journal, Recording
+from compass_edge.loop.lanes import ROLES, Job, Signal
+from compass_edge.loop.memo import Speculation
+from compass_edge.loop.overlapped import Overlapped
+from compass_edge.loop.pool import run_pool
+from compass_edge.loop.sequential import run_sequential
+from compass_edge.loop.settings import Settings
+from compass_edge.loop.state import State
+from compass_edge.loop.virtual_lanes import VirtualLanes
+from compass_edge.scripted.models import ScriptedLatency, scripted_models
+from compass_edge.scripted.scenario import BOARDS, Scenario, load
+from compass_edge.scripted.ticks import ScriptedTicks
+
+_LOOKS_A_SECOND = 20
+
+
+class WatchedLanes:
+    """Virtual lanes that somebody watches: waits are cut into slices, so that time is seen to pass. Nothing else changes."""
+
+    def __init__(self, lanes: VirtualLanes, slice_ns: int | None = None) -> None:
+        self.lanes, self._slice_ns = lanes, slice_ns
+        self.since_ns = 0  # a run that is resumed goes on at the time where it was cut off
+        self.look: Callable[[], None] = lambda: None
+
+    def now_ns(self) -> int:
+        return self.lanes.now_ns() + self.since_ns
+
+    def room(self, role: Role) -> int:
+        return self.lanes.room(role)
+
+    def start(self, job: Job) -> None:
+        self.lanes.start(job)
+
+    def cancel(self, job: Job) -> None:
+        self.lanes.cancel(job)
+
+    def busy(self) -> dict[Role, bool]:
+        return {role: self.lanes.room(role) < 1 for role in ROLES}
+
+    def wait(self, until_ns: int | None) -> list[Signal]:
+        until = None if until_ns is None else until_ns - self.since_ns
+        while True:
+            self.look()
+            now = self.lanes.now_ns()
+            ends = until if until is not None or any(self.busy().values()) else now
+            if self._slice_ns is None or (ends is not None and ends - now <= self._slice_ns):
+                return self.lanes.wait(until)
+            signals = self.lanes.wait(now + self._slice_ns)
+            if signals:
+                return signals
+
+
+class _Overlapped(Overlapped):
+    @property
+    def speculation(self) -> Speculation:
+        """So far."""
+        return self._scheduler.memo.stats
+
+
+@dataclass(slots=True)
+class Run:
+    """A scripted run that is wired up, and not begun."""
+
+    scenario: Scenario
+    executor: str
+    report: Report
+    lanes: WatchedLanes
+    models: Models
+    journal: Journal | None = None
+    speculation: Callable[[], Speculation | None] = lambda: None
+
+    def on_event(self, event: Event, state: State) -> None:
+        if self.journal is not None:
+            self.journal.append(event)
+        self.report.event(event, state, self.lanes.now_ns())
+
+    def episode(self, settings: Settings, past: list[Event]) -> Episode:
+        world = self.scenario.world
+        ticks = ScriptedTicks(world, self.lanes.now_ns)
+        if not past:
+            return Episode.begin(
+                world.instruction,
+                ticks,
+                self.models.names(),
+                settings=settings,
+                subscribers=(self.on_event,),
+                source=self.scenario.source,
+            )
+        for event, state in checked(past):
+            self.report.recall(event, state)
+        return Episode.resume(past, ticks, self.models.names(), (self.on_event,))
+
+    def look(self) -> None:
+        self.report.look(self.lanes.now_ns(), self.lanes.busy(), self.speculation())
+
+    def go(self, episode: Episode) -> Speculation | None:
+        if self.executor == "sequential":
+            run_sequential(episode, self.lanes)
+            return None
+        if self.executor == "pool":
+            return run_pool([episode], self.lanes, self.models)
+        runner = _Overlapped(
+            episode, self.lanes, self.models, lambda progress: self.report.provisional(progress, self.lanes.now_ns())
+        )
+        self.speculation = lambda: runner.speculation
+        return runner.run()
+
+
+def _models(arguments: argparse.Namespace, scenario: Scenario, warn: Callable[[str], None]) -> Models:
+    models = scripted_models(scenario.world)
+    if arguments.record:
+        tape = Cassette.open(arguments.record, warn=warn)
+        return Models(
+            tape.recorder_ask(models.orienter), tape.recorder_score(models.prm), tape.recorder_ask(models.verifier)
+        )
+    if arguments.play:
+        tape, names = Cassette.open(arguments.play, warn=warn), models.names()
+        return Models(
+            tape.player_ask(names["orienter"]), tape.player_score(names["prm"]), tape.player_ask(names["verifier"])
+        )
+    return models
+
+
+def _open_journal(
+    arguments: argparse.Namespace, clock: Callable[[], int], warn: Callable[[str], None]
+) -> tuple[Journal | None, Recording]:
+    if arguments.journal is None:
+        if arguments.resume:
+            raise UsageError("--resume goes on with a journal. Name it with --journal FILE.")
+        return None, Recording()
+    if arguments.resume and Path(arguments.journal).exists():
+        journal, recording = Journal.resume(arguments.journal, clock=clock, warn=warn)
+        if recording.note:
+            warn(recording.note)
+        return journal, recording
+    return Journal.create(arguments.journal, clock=clock, warn=warn), Recording()
+
+
+def _must_match(past: list[Event], scenario: Scenario, tau: str, path: str) -> None:
+    first = past[0]
+    if not isinstance(first, EpisodeStarted) or first.source != scenario.source:
+        began = first.source if isinstance(first, EpisodeStarted) else type(first).__name__
+        raise UsageError(
+            f"The journal '{path}' is of '{began}', and '{scenario.source}' was to go on. Resume the scenario that it began "
+            "with, or name another file."
+        )
+    if first.settings["tau"] != tau:
+        raise UsageError(f"The journal '{path}' began with --tau {first.settings['tau']}. Resume it with the same.")
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM ends a run as Ctrl-C does: the terminal is put right, and the journal can be resumed."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _warn(text: str) -> None:
+    print(f"compass-edge: {text}", file=sys.stderr)
+
+
+def run_scripted(arguments: argparse.Namespace) -> int:
+    scenario = load(arguments.scripted)
+    seconds = BOARDS[arguments.board] if arguments.board else scenario.latency
+    board = next((name for name, known in BOARDS.items() if known == seconds), "")
+    latencies = f"{board}, published or inferred, not measured by us" if board else "the scenario's"
+    models = _models(arguments, scenario, _warn)
+    virtual = VirtualLanes(models, ScriptedLatency(seconds, scenario.world), pace=arguments.speed)
+    lanes = WatchedLanes(virtual, arguments.speed and round(arguments.speed / _LOOKS_A_SECOND * 1e9))
+    title = f"{scenario.name}, {arguments.executor}, latencies: {latencies}"
+    report = report_on(title, sys.stdout, arguments.json)
+    run = Run(scenario, arguments.executor, report, lanes, models)
+    lanes.look = run.look
+    with contextlib.ExitStack() as stack:
+        run.journal, recording = _open_journal(arguments, lanes.now_ns, _warn)
+        if run.journal is not None:
+            stack.enter_context(run.journal)
+        past = list(recording.events)
+        if past:
+            _must_match(past, scenario, arguments.tau, arguments.journal)
+            lanes.since_ns = recording.at_ns[-1]
+        stack.enter_context(report)
+        stack.enter_context(_interruptible())
+        stopped = False
+        try:
+            spent = run.go(run.episode(replace(scenario.settings, tau=arguments.tau), past))
+        except KeyboardInterrupt:
+            if report.tally.state is None:
+                raise
+            stopped, spent = True, run.speculation()
+        summary = report.summary(
+            lanes.now_ns() / 1e9,
+            stopped=stopped,
+            speculation=spent,
+            lanes={role: virtual.busy_ns[role] / 1e9 for role in ROLES},
+            latencies=latencies,
+            unexpected=None if stopped else scenario.expect.differences(report.tally),
+        )
+        report.end(lanes.now_ns(), summary)
+    if stopped and run.journal is not None and not run.journal.failure:
+        _warn(f"stopped. Go on with --journal {arguments.journal} --resume.")
+    return 1 if summary["outcome"] == "stopped" else 0
