@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compass_edge.roles.fields import Fields
@@ -25,6 +25,7 @@ def fed(*pieces: str) -> list[tuple[str, Any]]:
     return [found for piece in pieces for found in fields.feed(piece)]
 
 
+@settings(deadline=None)
 @given(OBJECTS, STYLES, st.data())
 def test_any_split_gives_the_whole_object(value: dict[str, Any], style: dict[str, Any], data: st.DataObject) -> None:
     text = json.dumps(value, **style)
@@ -66,6 +67,8 @@ def test_several_fields_in_one_piece_come_in_order() -> None:
         ('"a"', []),
         ('x {"a": 1}', []),
         ('{"a": 1} {"b": 2}', ["a"]),
+        ('{"a": 1} "b": 2, "c": 3}', ["a"]),
+        ('{"a": "x"} "b": 2, "c": 3}', ["a"]),
         ('{"a": 1, "a": 2, "b": 3}', ["a"]),
         ('{"a": 1 "b": 2, "c": 3}', []),
         ('{"a": "1" "b": 2, "c": 3}', ["a"]),
@@ -94,13 +97,21 @@ def test_it_goes_as_deep_as_a_reply_may() -> None:
     assert [name for name, _ in fed('{"a": ' + deepest + "}")] == ["a"]
 
 
-def test_it_holds_no_more_than_a_reply_may_have() -> None:
-    fields = Fields()
-    assert fields.feed('{"a": "' + "x" * (MAX_BYTES - 10)) == []
-    assert fields.feed("x" * 10) == []
-    assert fields.feed('", "b": 1}') == []
+def test_it_reads_no_more_than_a_reply_may_have() -> None:
+    fields, half = Fields(), "x" * (MAX_BYTES // 2)
+    assert fields.feed('{"a": "' + half + '",') == [("a", half)]
+    assert fields.feed('"b": "' + half + '",') == []
+    assert fields.feed('"c": 1}') == []
 
 
+@pytest.mark.parametrize("words", ["\\", '\\"', '"\\', "\\\\", '\\\\"', "\\u0041", "/", "\x7f🤖\u2028"])
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_escapes(words: str, ascii_only: bool) -> None:
+    value = {words: words, "list": [words], "end": 1}
+    assert fed(*json.dumps(value, ensure_ascii=ascii_only)) == list(value.items())
+
+
+@settings(deadline=None)
 @given(st.lists(st.text(alphabet='{}[]",:\\u0dt1e-.n \ud800') | st.text()))
 def test_any_text_is_survived(pieces: list[str]) -> None:
     fed(*pieces)
@@ -108,6 +119,6 @@ def test_any_text_is_survived(pieces: list[str]) -> None:
 
 @pytest.mark.parametrize("body", ['"' + "\\n" * 30_000, "[" + "1," * 30_000, "1" * 60_000, " " * 60_000])
 def test_it_takes_linear_time_letter_by_letter(body: str) -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     fed(*('{"a":' + body))
-    assert time.monotonic() - begun < 2
+    assert time.process_time() - begun < 5  # quadratic: minutes

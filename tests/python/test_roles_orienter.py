@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compass_edge.loop.plan import Plan, Step, Subtask
@@ -243,6 +243,7 @@ EDITS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(EDITS, st.sampled_from(["Do it.", " Do it.\n", "", "x" * 241, 'Say "hi, {you}".']), st.booleans())
 def test_a_peek_agrees_with_the_reading_at_every_prefix(edits: list[dict[str, Any]], sentence: str, tau: bool) -> None:
     values = {"edits": edits, **STEP, "subtask": sentence}
@@ -282,6 +283,7 @@ ANY_JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters()) | ANY_JSON.map(json.dumps))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for read in (

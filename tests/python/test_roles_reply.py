@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from compass_edge.roles import reply
@@ -91,9 +91,9 @@ def test_brackets_inside_strings_are_no_nesting() -> None:
 
 @pytest.mark.parametrize("piece", ['"', "\\", '\\"', '"\\', "[]", "{}", '"[', "\\u", "1"])
 def test_refusing_takes_linear_time(piece: str) -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     refused((piece * MAX_BYTES)[:MAX_BYTES], SCHEMA)
-    assert time.monotonic() - begun < 2  # quadratic: minutes
+    assert time.process_time() - begun < 5  # quadratic: minutes
 
 
 @pytest.mark.parametrize(
@@ -148,6 +148,7 @@ ANY_JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters()) | st.text(alphabet='{}[]",:\\u0dt1e-. ') | ANY_JSON.map(json.dumps))
 @example('{"a": "\ud800"}')
 @example("\ud800")
