@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -174,13 +173,20 @@ class Screen(Report):
         self._out.write("\x1b[?7h")
         super().end(now_ns, summary)
 
+    def _terminal_size(self) -> os.terminal_size:
+        """The real one: COLUMNS, which shutil believes in, may be of another terminal."""
+        try:
+            size = os.get_terminal_size(self._out.fileno())
+        except (OSError, ValueError):
+            size = os.terminal_size((0, 0))
+        return size if size.columns and size.lines else os.terminal_size((80, 24))
+
     def _draw(self, shot: Snapshot) -> None:
-        size = shutil.get_terminal_size()
+        size = self._terminal_size()
         start = f"\x1b[{self._height}F" if self._height else "\r"
         if self._height and size != self._size:  # what was drawn has been wrapped anew: nobody knows where it is
             start = "\x1b[2J\x1b[H"
         lines = draw(shot, max(size.columns - 1, 1), max(size.lines - 1, 1), self._glyphs, self._color)
-        lines = lines[: max(size.lines - 1, 1)]
         encoding = self._out.encoding or "utf-8"
         text = "".join(f"{line}\x1b[K\n" for line in lines).encode(encoding, "replace").decode(encoding)
         self._out.write(f"{start}{text}\x1b[J")

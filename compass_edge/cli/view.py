@@ -30,6 +30,7 @@ from compass_edge.loop.state import State
 
 LETTERS: Mapping[Role, str] = {"orienter": "O", "prm": "P", "verifier": "V"}
 _WIDEST = 100  # columns: longer lines are hard to read
+_STEP_LINES = 4  # that the step in flight takes
 _MEANING = {
     "done": "every step verified, the plan reviewed",
     "incomplete": "the video ended before the last step was verified",
@@ -134,9 +135,14 @@ def draw(
     head = [pen.line((title + " " * (pen.width - columns(title) - len(clock)), _DIM), (clock, _DIM))]
     wrapped = textwrap.wrap(clean(shot.state.instruction), max(pen.width, 20), max_lines=2, placeholder=glyphs.cut)
     head += [pen.line((text, _BOLD)) for text in wrapped] + [""]
-    tail = ["", *_progress_lines(pen, shot.progress, shot.now_ns), "", *_lane_lines(pen, shot), *_verdicts(pen, shot)]
-    room = None if height is None else max(height - len(head) - len(tail), 1)
-    return [*head, *_plan_lines(pen, shot.state, room), *tail]
+    tail = ["", *_progress_lines(pen, shot.progress, shot.now_ns), *_lane_lines(pen, shot)]
+    verdicts = _verdicts(pen, shot)
+    if height is None:
+        return [*head, *_plan_lines(pen, shot.state, None), *tail, *verdicts]
+    room = height - len(head) - len(tail) - len(verdicts)
+    while verdicts and room < _STEP_LINES:
+        verdicts, room = ([], room + len(verdicts)) if len(verdicts) <= 3 else (["", *verdicts[3:]], room + 2)
+    return [*head, *_plan_lines(pen, shot.state, max(room, 1)), *tail, *verdicts][:height]
 
 
 def _plan_lines(pen: _Pen, state: State, room: int | None) -> list[str]:
@@ -178,14 +184,13 @@ def bar(progress: Progress, width: int, glyphs: Glyphs) -> tuple[str, str, str]:
 
 def _progress_lines(pen: _Pen, now: Progress, now_ns: int) -> list[str]:
     solid, hatched, rest = bar(now, max(pen.width - 7, 1), pen.glyphs)
-    facts = [f"verified {now.verified:.1f}", f"step {now.step} of {now.steps}", f"plan revision {now.revision}"]
-    age = f"frame {now.frame}" + (f", {now.age_s(now_ns):.1f} s old" if now.outcome is None else "")
+    age = f"  frame {now.frame}" + (f", {now.age_s(now_ns):.1f} s old" if now.outcome is None else "")
     flag = [("  provisional", _YELLOW)] if now.provisional else []
+    facts = f"verified {now.verified:.1f}, step {now.step} of {now.steps}, plan revision {now.revision}"
     return [
         pen.line((solid, _GREEN), (hatched, _YELLOW), (rest, _DIM), (f"{now.value:7.1f}", _BOLD)),
-        pen.line(
-            (f"{now.phase.value:<10}", _PHASES.get(now.phase, _RED)), (f"  {'  '.join([*facts, age])}", ""), *flag
-        ),
+        pen.line((f"{now.phase.value:<10}", _PHASES.get(now.phase, _RED)), (age, ""), *flag),
+        pen.line((facts, "")),
     ]
 
 
@@ -194,9 +199,10 @@ def _lane_lines(pen: _Pen, shot: Snapshot) -> list[str]:
     for role, busy in (shot.lanes or {}).items():
         dot, style = (pen.glyphs.busy, _GREEN) if busy else (pen.glyphs.idle, _DIM)
         parts += [(f"{LETTERS[role]} ", ""), (f"{dot} {'busy' if busy else 'idle'}   ", style)]
+    lines = ["", pen.line(*parts)] if parts else []
     if shot.speculation is not None:
-        parts.append((speculation_text(shot.speculation), _DIM))
-    return [pen.line(*parts), ""] if parts else []
+        lines.append(pen.line((speculation_text(shot.speculation), _DIM)))
+    return lines
 
 
 def speculation_text(found: Speculation) -> str:
@@ -204,7 +210,7 @@ def speculation_text(found: Speculation) -> str:
 
 
 def _verdicts(pen: _Pen, shot: Snapshot) -> list[str]:
-    lines = []
+    lines = [""] if shot.verdicts else []
     for one in shot.verdicts:
         mark, style = (pen.glyphs.done, _GREEN) if one.accepted else (pen.glyphs.bad, _RED)
         lines.append(pen.line(("V ", ""), (mark, style), (f" {one.step:2d}  {one.seen}", "")))
