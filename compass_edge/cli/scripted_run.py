@@ -194,7 +194,7 @@ def run_scripted(arguments: argparse.Namespace) -> int:
     models = _models(arguments, scenario, _warn)
     virtual = VirtualLanes(models, ScriptedLatency(seconds, scenario.world), pace=arguments.speed)
     lanes = WatchedLanes(virtual, arguments.speed and round(arguments.speed / _LOOKS_A_SECOND * 1e9))
-    title = f"{scenario.name}, {arguments.executor}, latencies: {latencies}"
+    title = f"{scenario.name}, {arguments.executor}, {board or 'its own'} latencies (not measured by us)"
     report = report_on(title, sys.stdout, arguments.json)
     run = Run(scenario, arguments.executor, report, lanes, models)
     lanes.look = run.look

@@ -164,7 +164,7 @@ def _step_lines(pen: _Pen, state: State, k: int, step: Step) -> list[str]:
     if step.satisfied:
         return [pen.line((glyphs.done, _GREEN), (number + step.outcome, ""))]
     if active is None or active.step_id != step.id:
-        return [pen.line((glyphs.open + number + step.outcome, _DIM))]
+        return [pen.line((glyphs.open + number + step.outcome, "" if step == state.the_plan.next_open else _DIM))]
     tried = f"{active.verifications} of {state.settings.max_verifications} verifications used"
     tau = [pen.line((" " * 6, ""), (f"{glyphs.tau} {active.subtask.tau}", _DIM))] if active.subtask.tau else []
     return [

@@ -251,22 +251,23 @@ def test_a_cassette_stands_in_for_the_models(tmp_path: Path) -> None:
     assert "no ask call" in run("--scripted", "replan", "--play", tape).stdout
 
 
-def in_a_terminal(size: tuple[int, int], *arguments: str, interrupt_after: float | None = None) -> tuple[str, int]:
+def in_a_terminal(size: tuple[int, int], *arguments: str, interrupt_at: bytes = b"") -> tuple[str, int]:
     """What a terminal of that size is sent."""
-    child, terminal = pty.fork()
-    if child == 0:
-        os.environ.update(TERM="xterm", PYTHONIOENCODING="utf-8", NO_COLOR="1")
-        os.execv(sys.executable, [sys.executable, "-m", "compass_edge.cli.main", *arguments])
-    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-    sent, begun = b"", time.monotonic()
-    with contextlib.suppress(OSError):
-        while piece := os.read(terminal, 65536):
-            sent += piece
-            if interrupt_after is not None and b"TRACKING" in sent and time.monotonic() - begun > interrupt_after:
-                os.write(terminal, b"\x03")
-                interrupt_after = None
-    os.close(terminal)
-    return sent.decode(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+    command = [sys.executable, "-m", "compass_edge.cli.main", *arguments]
+    environment = {**os.environ, "TERM": "xterm", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
+    sent = b""
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        with contextlib.suppress(OSError):  # Linux says so when the other side is closed
+            while piece := os.read(ours, 65536):
+                sent += piece
+                if interrupt_at and interrupt_at in sent:
+                    process.send_signal(signal.SIGINT)
+                    interrupt_at = b""
+    os.close(ours)
+    return sent.decode(), process.returncode
 
 
 @pytest.mark.parametrize("size", [(100, 40), (24, 8)])
@@ -285,7 +286,7 @@ def test_the_terminal_is_drawn_in_place_and_given_back(size: tuple[int, int]) ->
 
 
 def test_ctrl_c_gives_the_terminal_back() -> None:
-    sent, code = in_a_terminal((80, 30), "run", "--scripted", "stall", "--speed", "4", interrupt_after=0.5)
+    sent, code = in_a_terminal((80, 30), "run", "--scripted", "stall", "--speed", "4", interrupt_at=b"TRACKING")
     assert code == 1
     assert "outcome     stopped" in sent
     assert "\x1b[?25h" in sent.rpartition("\x1b[?25l")[2]
