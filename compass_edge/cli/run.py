@@ -18,7 +18,7 @@ Examples:
   compass-edge run --scripted my.json --executor sequential --journal run.journal
 
 Models, frames and latencies are scripted: this shows the loop's logic and its schedule, never how good a model is.
-The latencies of --board are published or inferred figures of others, not measured by us:
+The latencies of --board are inferred from token rates that others published, not measured by us:
   thor   O 7.5 s, P 0.14 s, V 1.8 s a call         orin   O 30 s, P 1.05 s, V 6.8 s a call
 """
 

@@ -190,7 +190,7 @@ def run_scripted(arguments: argparse.Namespace) -> int:
     scenario = load(arguments.scripted)
     seconds = BOARDS[arguments.board] if arguments.board else scenario.latency
     board = next((name for name, known in BOARDS.items() if known == seconds), "")
-    latencies = f"{board}, published or inferred, not measured by us" if board else "the scenario's"
+    latencies = f"{board}, inferred from published rates, not measured by us" if board else "the scenario's"
     models = _models(arguments, scenario, _warn)
     virtual = VirtualLanes(models, ScriptedLatency(seconds, scenario.world), pace=arguments.speed)
     lanes = WatchedLanes(virtual, arguments.speed and round(arguments.speed / _LOOKS_A_SECOND * 1e9))

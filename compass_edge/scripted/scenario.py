@@ -21,7 +21,8 @@ from compass_edge.scripted.node import Node
 from compass_edge.scripted.world import Fault, Happening, StepScript, World
 
 FOLDER = Path(__file__).with_name("scenarios")
-# Seconds a call. Published for the PRM, inferred for the others from published token rates; none measured by us.
+# Seconds a call, all inferred from token rates that others published (O: Qwen3.5-27B, 250 tokens; P: 8 frames; V: Qwen3.5-9B,
+# 3 frames and 150 tokens; Thor with multi-token prediction). None measured by us.
 BOARDS: Mapping[str, Mapping[str, float]] = {
     "thor": {"orienter": 7.5, "prm": 0.14, "verifier": 1.8},
     "orin": {"orienter": 30.0, "prm": 1.05, "verifier": 6.8},

@@ -71,7 +71,7 @@ def test_a_log_has_a_line_for_each_event_of_note_and_a_summary() -> None:
     assert done.stdout.count("  rejected ") == 8
     assert "stalled     after 8 verifications; P goes on, V is not asked again" in done.stdout
     assert "outcome     stalled: a step was rejected too often" in done.stdout
-    assert "latencies   orin, published or inferred, not measured by us" in done.stdout
+    assert "latencies   orin, inferred from published rates, not measured by us" in done.stdout
     assert done.stdout.splitlines()[-1] == "expected    as the scenario says"
 
 
