@@ -61,10 +61,10 @@ class Episode:
     ) -> Episode:
         """Goes on where these events end, on ticks that reach back to their frames. If those are lost, `restart` it."""
         episode = cls(fold(events), ticks, names, subscribers)
-        keep, since = episode.state.keeps()
+        keep, since, used = episode.state.keeps()
         tick = ticks.after(-1)
         while tick is not None and tick.mark.seq < episode.state.cursor.seq:
-            ticks.let_go(keep, min(tick.mark.seq, since))
+            ticks.let_go(keep, min(tick.mark.seq, since), used)
             tick = ticks.after(tick.mark.seq)
         return episode
 
@@ -95,7 +95,7 @@ class Episode:
             this = turn(self.state, self.ticks, self.names)
             if isinstance(this.need, Pause):
                 if isinstance(this.command, AwaitEnd) and (newest := self.ticks.newest()) is not None:
-                    self.ticks.let_go((), newest.mark.seq)
+                    self.ticks.let_go((), newest.mark.seq, newest.mark.seq)
                 return this.need
             if not isinstance(this.need, Call):
                 self.commit(this.need)

@@ -12,7 +12,7 @@ from compass_edge.loop.call import Models
 from compass_edge.loop.episode import Episode
 from compass_edge.loop.lanes import Lanes
 from compass_edge.loop.memo import Speculation
-from compass_edge.loop.progress import Progress, provisional
+from compass_edge.loop.progress import Progress, progress_of, provisional
 from compass_edge.loop.scheduler import Policy, Scheduler
 from compass_edge.loop.speculation import Fresh
 
@@ -35,6 +35,11 @@ class Overlapped:
         self._scheduler.stop()
 
     @property
+    def speculation(self) -> Speculation:
+        """What asking early has been worth so far."""
+        return self._scheduler.memo.stats
+
+    @property
     def fault(self) -> bool:
         """A model does not answer."""
         return self._scheduler.fault
@@ -45,4 +50,5 @@ class Overlapped:
         if self._on_provisional is None or now.plan is None or then.plan is None:
             return
         if (now.plan.done, now.plan.revision) == (then.plan.done, then.plan.revision):
-            self._on_provisional(provisional(then, score, found.call.frame, self.fault))
+            phase = progress_of(now, self.fault).phase
+            self._on_provisional(provisional(then, score, found.call.frame, phase))

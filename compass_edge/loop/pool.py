@@ -10,11 +10,20 @@ from compass_edge.loop.lanes import Lanes
 from compass_edge.loop.memo import Speculation
 from compass_edge.loop.scheduler import Policy, Scheduler
 
+# Episodes behind those in flight whose first calls may be made early.
+COMING = 3
+
 
 def run_pool(
     episodes: Iterable[Episode], lanes: Lanes, models: Models, *, at_once: int = 5, speculate: bool = True
 ) -> Speculation:
-    """Runs them all, `at_once` at a time. Episodes are taken from the iterable as room appears: it may be a generator."""
-    scheduler = Scheduler(lanes, models.max_batch, Policy(at_once=at_once, speculate=speculate))
+    """Runs them all, `at_once` at a time. They are taken from the iterable as room appears: it may be a generator.
+
+    A lane with nothing to do for those in flight makes the first calls of the next few. Nothing is imagined that is
+    unlikely: with other episodes to serve, a model's time is worth more than the waiting it might save.
+    """
+    ahead = COMING if speculate else 0
+    policy = Policy(at_once, speculate, ticks_ahead=models.max_batch("prm") - 1, doubts=False, coming=ahead)
+    scheduler = Scheduler(lanes, models.max_batch, policy)
     scheduler.run(episodes)
     return scheduler.memo.close()

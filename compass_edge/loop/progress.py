@@ -60,9 +60,9 @@ def progress_of(state: State, fault: bool = False) -> Progress:
     return _progress(state, local, frame, _phase(state, fault), provisional=False)
 
 
-def provisional(state: State, score: float, frame: Mark, fault: bool = False) -> Progress:
-    """P has seen a newer frame than the events tell of."""
-    return _progress(state, score, frame, _phase(state, fault), provisional=True)
+def provisional(state: State, score: float, frame: Mark, phase: Phase) -> Progress:
+    """P has seen a newer frame than the events tell of, for a step that may not have begun yet."""
+    return _progress(state, score, frame, phase, provisional=True)
 
 
 def _progress(state: State, local: float, frame: Mark, phase: Phase, provisional: bool) -> Progress:

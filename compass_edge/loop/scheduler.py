@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,8 @@ class Policy:
     at_once: int = 1  # episodes
     speculate: bool = True
     ticks_ahead: int = 8  # of P, beyond the one that is needed
+    doubts: bool = True  # while V rules, P goes on with the step in flight in case of a rejection
+    coming: int = 0  # episodes behind those, whose first calls may be made early
     fresh: bool = False  # P looks at the newest tick between two of the backlog
 
 
@@ -37,6 +40,8 @@ class Scheduler:
         self._running: list[Job] = []
         self._fresh: dict[str, tuple[Episode, Fresh]] = {}
         self._fresh_turn = True
+        self._coming: deque[Episode] = deque()  # not admitted yet: their calls are made early if a lane is idle
+        self._since: dict[Episode, tuple[Role, int]] = {}  # the model that an episode waits for, and since when
         self._alone: set[str] = set()  # calls that failed together with others
         self._stopping = False
 
@@ -52,57 +57,79 @@ class Scheduler:
         waiting, active = iter(episodes), list[Episode]()
         while True:
             needs = self._advance(active, waiting)
+            coming = [*active, *self._coming]
             if not active:
                 return
             if self._stopping:
                 for episode in active:
                     episode.stop()
                 return
-            self._dispatch(active, needs)
+            self._dispatch(coming, needs)
             self._await_news(active, needs)
 
-    def _advance(self, active: list[Episode], waiting: Iterator[Episode]) -> dict[int, Call]:
+    def _advance(self, active: list[Episode], waiting: Iterator[Episode]) -> dict[Episode, Call]:
         """Every episode as far as it goes, new ones for those that ended. Returns the calls they now wait for."""
-        needs: dict[int, Call] = {}
+        needs: dict[Episode, Call] = {}
         place = 0
         while True:
-            while len(active) < self._policy.at_once and (new := next(waiting, None)) is not None:
+            while len(active) < self._policy.at_once and (new := self._take(waiting)) is not None:
                 active.append(new)
             if place == len(active):
                 return needs
             need = active[place].advance(self.memo, self._lanes.now_ns())
             if need is None:
+                self._since.pop(active[place], None)
                 del active[place]
                 continue
             if isinstance(need, Call):
-                needs[id(active[place])] = need
+                needs[active[place]] = need
             place += 1
 
-    def _dispatch(self, active: list[Episode], needs: dict[int, Call]) -> None:
+    def _wanted(self, needs: dict[Episode, Call]) -> dict[Role, dict[str, Call]]:
+        """Calls that are needed and not on their way, the most urgent first."""
         wanted: dict[Role, dict[str, Call]] = {role: {} for role in ROLES}
-        for need in needs.values():
+        for _, need in sorted(needs.items(), key=lambda item: self._urgency(*item)):
             if not self.memo.pending(need.key):
                 wanted[need.role][need.key] = need
+        return wanted
+
+    def _take(self, waiting: Iterator[Episode]) -> Episode | None:
+        """The next episode, and a look at those behind it."""
+        while len(self._coming) <= self._policy.coming and (new := next(waiting, None)) is not None:
+            self._coming.append(new)
+        return self._coming.popleft() if self._coming else None
+
+    def _urgency(self, episode: Episode, need: Call) -> tuple[float, int]:
+        """Who goes first, so that no model starves: P serves the step that is nearest to a candidate, O a review last."""
+        role, since = self._since.get(episode, ("", 0))
+        if role != need.role:
+            since = self._lanes.now_ns()
+            self._since[episode] = (need.role, since)
+        if need.role == "prm" and episode.state.active is not None:
+            return -episode.state.active.local, since
+        return float(need.asked == "review"), since
+
+    def _dispatch(self, active: list[Episode], needs: dict[Episode, Call]) -> None:
+        wanted = self._wanted(needs)
+        self._give_up(active, needs)
         if self._policy.fresh:
             self._dispatch_fresh(active, needs, bool(wanted["prm"]))
         early = self._early(active, wanted)
         for role in ROLES:
             needed, soon = list(wanted[role].values()), early[role]
-            if needed and not self._lanes.room(role):
-                self._make_room(role, self._keys(needs))
             while (needed or soon) and self._free(role):
                 size = 1 if (needed or soon)[0].key in self._alone else self._max_batch(role)
                 batch, needed = needed[:size], needed[size:]
                 extra, soon = soon[: size - len(batch)], soon[size - len(batch) :]
                 self._start(role, batch, extra)
 
-    def _dispatch_fresh(self, active: list[Episode], needs: dict[int, Call], others_wait: bool) -> None:
+    def _dispatch_fresh(self, active: list[Episode], needs: dict[Episode, Call], others_wait: bool) -> None:
         """Takes turns with the calls that are needed, so that neither starves."""
         if not self._free("prm") or (others_wait and not self._fresh_turn):
             self._fresh_turn = True
             return
         for episode in active:
-            found = fresh(episode, self._written, needs.get(id(episode)))
+            found = fresh(episode, self._written, needs.get(episode))
             if found is None or self.memo.known(found.call.key) or found.call.key in self._keys(needs):
                 continue
             self._fresh[found.call.key] = (episode, found)
@@ -120,30 +147,46 @@ class Scheduler:
             role: self._lanes.room(role) * self._max_batch(role) - len(wanted[role]) if self._free(role) else 0
             for role in ROLES
         }
-        for episode in active:
+        for episode in sorted(active, key=lambda one: one not in self._coming):  # theirs are sure to be needed
             if not any(left > 0 for left in room.values()):
                 break
-            foresight = Foresight(
-                episode, self.memo, self._written, self._policy.ticks_ahead, lambda role: room[role] > 0
-            )
-            for call in foresight.calls():
+            for call in self._foresight(episode, lambda role: room[role] > 0).calls():
                 if room[call.role] > 0 and not self.memo.known(call.key) and call.key not in wanted[call.role]:
                     early[call.role].append(call)
                     room[call.role] -= 1
         return early
 
-    def _make_room(self, role: Role, needed: set[str]) -> None:
-        """A model's time is better spent on what is needed now. P's calls are short and cannot be interrupted."""
-        if role == "prm":
+    def _give_up(self, active: list[Episode], needs: dict[Episode, Call]) -> None:
+        """What was started early and will not be needed after all: V has decided otherwise."""
+        doubtful = [job for job in self._running if job.role != "prm" and not self._is_needed(job, needs)]
+        if not doubtful:
             return
-        for job in self._running:
-            if job.role == role and not any(call.key in needed for call in job.calls):
-                self._lanes.cancel(job)
-                for call in job.calls:
-                    self.memo.cancel(call.key, self._lanes.now_ns())
-                    self._written.pop(call.key, None)
-                self._running.remove(job)
-                return
+        foreseen = {call.key for episode in active for call in self._foresight(episode).calls()}
+        for job in doubtful:
+            if not any(call.key in foreseen for call in job.calls):
+                self._cancel(job)
+
+    def _foresight(self, episode: Episode, idle: Callable[[Role], bool] = lambda role: role != "prm") -> Foresight:
+        return Foresight(
+            episode,
+            self.memo,
+            self._written,
+            self._policy.ticks_ahead,
+            self._policy.doubts,
+            episode not in self._coming,
+            idle,
+        )
+
+    def _is_needed(self, job: Job, needs: dict[Episode, Call]) -> bool:
+        keys = {need.key for need in needs.values()}
+        return any(call.key in keys for call in job.calls)
+
+    def _cancel(self, job: Job) -> None:
+        self._lanes.cancel(job)
+        self._running.remove(job)
+        for call in job.calls:
+            self.memo.cancel(call.key, self._lanes.now_ns())
+            self._written.pop(call.key, None)
 
     def _free(self, role: Role) -> bool:
         return self._lanes.room(role) > 0 and not self.breakers[role].is_open(self._lanes.now_ns())
@@ -159,7 +202,7 @@ class Scheduler:
         self._running.append(job)
         self._lanes.start(job)
 
-    def _await_news(self, active: list[Episode], needs: dict[int, Call]) -> None:
+    def _await_news(self, active: list[Episode], needs: dict[Episode, Call]) -> None:
         """Until a model has said something, a tick has come, or a model may be tried again.
 
         A live ring is read meanwhile: looking for the newest tick is what keeps its frames from being overwritten.
@@ -172,10 +215,10 @@ class Scheduler:
             resting = any(self.breakers[need.role].tripped for need in needs.values())
             if signals or until is None or resting or before != [episode.ticks.newest() for episode in active]:
                 return
-            if any(id(episode) not in needs and episode.ticks.over for episode in active):
+            if any(episode not in needs and episode.ticks.over for episode in active):
                 return
 
-    def _until(self, active: list[Episode], needs: dict[int, Call]) -> int | None:
+    def _until(self, active: list[Episode], needs: dict[Episode, Call]) -> int | None:
         """When to look again if no model answers before."""
         times = [episode.ticks.due_ns() for episode in active]
         now = self._lanes.now_ns()
@@ -208,5 +251,5 @@ class Scheduler:
                     self._on_fresh(*shown, reply)
 
     @staticmethod
-    def _keys(needs: dict[int, Call]) -> set[str]:
+    def _keys(needs: dict[Episode, Call]) -> set[str]:
         return {need.key for need in needs.values()}

@@ -12,15 +12,16 @@ from typing import Any
 
 from compass_edge.loop.call import Call, Failure
 from compass_edge.loop.episode import Episode
-from compass_edge.loop.events import Oriented, Role, StepBegun, Verified
+from compass_edge.loop.events import FrameScored, Oriented, Role, StepBegun, Verified
+from compass_edge.loop.mark import Mark
 from compass_edge.loop.memo import Memo
-from compass_edge.loop.navigator import Command, NextStep, Score, Verify, in_the_plans_words
+from compass_edge.loop.navigator import Command, NextStep, Orient, Score, Verify, in_the_plans_words
 from compass_edge.loop.plan import Plan, Subtask
 from compass_edge.loop.reading import event_of
 from compass_edge.loop.state import State, apply
 from compass_edge.loop.ticks import Tick, Ticks
 from compass_edge.loop.turn import Pause, longer, score_call, turn
-from compass_edge.roles import orienter
+from compass_edge.roles import orienter, verifier
 
 # Fields of replies that are still being written, by the key of their call.
 Written = Mapping[str, Mapping[str, Any]]
@@ -36,11 +37,16 @@ class Foresight:
     memo: Memo
     written: Written
     ticks_ahead: int  # of P, beyond the tick that is needed
+    doubts: bool  # imagine a rejection too, not only what is likelier
+    admitted: bool  # the episode's turn has come
     idle: Callable[[Role], bool]  # whether there is anybody to make such a call
 
     def calls(self) -> Iterator[Call]:
-        """Calls that are not known yet and may be needed soon, the likeliest first."""
-        return self._imagine(self.episode.state, DEPTH, real=True)
+        """Calls that are not known yet and may be needed soon, the likeliest first.
+
+        The call that the episode waits for is not among them, unless its turn has not come yet.
+        """
+        return self._imagine(self.episode.state, DEPTH, real=self.admitted)
 
     def _imagine(self, state: State, depth: int, *, real: bool, scores_only: bool = False) -> Iterator[Call]:
         for left in range(depth, 0, -1):
@@ -62,10 +68,31 @@ class Foresight:
                 yield this.need
             if isinstance(this.command, Score) and self.idle("prm"):
                 yield from self._scores(state)
-            for guess in _guesses(state, this.command, this.need, self.written.get(this.need.key, {})):
+            for guess in self._guesses(state, this.command, this.need):
                 # Of a step that O is still describing only the sentence is known: enough for P, not for V.
-                yield from self._imagine(guess, left - 1, real=False, scores_only=isinstance(this.command, NextStep))
+                yield from self._imagine(guess, left - 1, real=False, scores_only=this.need.role == "orienter")
             return
+
+    def _guesses(self, state: State, command: Command, call: Call) -> Iterator[State]:
+        """What the reply may turn out to be, from what is written of it already."""
+        fields = self.written.get(call.key, {})
+        if isinstance(command, Verify):
+            seen = verifier.peek(dict(fields))
+            if seen is not None:  # all that an acceptance adds to the prompts is on paper
+                yield apply(state, Verified(call.frame, True, "", "", seen, "", "done"))
+            if self.doubts:
+                yield apply(state, Verified(call.frame, False, "", "", "", "", "not_done"))
+        elif isinstance(command, Score) and state.active is not None:
+            if state.active.watch.held == state.settings.candidate.hold - 1 > 0:  # one more such score, and V is asked
+                yield apply(state, FrameScored(call.frame, state.active.local))
+        elif isinstance(command, NextStep):
+            peeked = orienter.peek_next(dict(fields), state.the_plan, max_steps=state.settings.max_steps)
+            if peeked is not None:
+                yield _begun(state, call.frame, *peeked)
+        elif isinstance(command, Orient):
+            peeked = orienter.peek_first(dict(fields), max_steps=state.settings.max_steps)
+            if peeked is not None:
+                yield _begun(state, call.frame, *peeked)
 
     def _scores(self, state: State) -> Iterator[Call]:
         """The ticks after the one that is being scored."""
@@ -79,27 +106,14 @@ class Foresight:
                 yield score_call(active, tick, self.episode.ticks, self.episode.names)
 
 
-def _guesses(state: State, command: Command, call: Call, fields: Mapping[str, Any]) -> Iterator[State]:
-    """What the reply may turn out to be, from what is written of it already."""
-    if isinstance(command, Verify):
-        seen = fields.get("candidate")
-        if isinstance(seen, str):  # all that an acceptance adds to the prompts is on paper
-            yield apply(state, Verified(call.frame, True, "", "", seen, "", "done"))
-        yield apply(state, Verified(call.frame, False, "", "", "", "", "not_done"))
-    elif isinstance(command, NextStep):
-        peeked = orienter.peek_next(dict(fields), state.the_plan, max_steps=state.settings.max_steps)
-        if peeked is not None:
-            yield _begun(state, *peeked)
-
-
-def _begun(state: State, plan: Plan, sentence: str) -> State:
+def _begun(state: State, frame: Mark, plan: Plan, sentence: str) -> State:
     """With the next step in flight, as far as P is concerned: it is told no more than the sentence."""
     step = plan.next_open
     if step is None:
         return state
     subtask = Subtask(sentence, "", "", "")
-    oriented = apply(state, Oriented(state.here, True, (), plan, subtask))
-    return apply(oriented, StepBegun(step.id, plan.position, state.here, subtask))
+    oriented = apply(state, Oriented(frame, True, (), plan, subtask))
+    return apply(oriented, StepBegun(step.id, plan.position, frame, subtask))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +134,7 @@ def fresh(episode: Episode, written: Written, pending: Call | None) -> Fresh | N
             return None
         fields = dict(written.get(pending.key, {})) if pending is not None else {}
         peeked = orienter.peek_next(fields, state.plan, max_steps=state.settings.max_steps)
-        state = _begun(state, *(peeked or (state.plan, in_the_plans_words(state.plan).sentence)))
+        state = _begun(state, state.here, *(peeked or (state.plan, in_the_plans_words(state.plan).sentence)))
     active = state.the_step
     for tick in _ticks_since(episode.ticks, state.cursor.seq):
         active = longer(active, tick, state.settings)

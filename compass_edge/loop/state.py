@@ -67,8 +67,8 @@ class State:
             raise TypeError("There is no step in flight.")
         return self.active
 
-    def keeps(self) -> tuple[set[int], int]:
-        """The frames that may still be asked for: these, and all from that one on."""
+    def keeps(self) -> tuple[set[int], int, int]:
+        """The frames that may still be asked for: these, and all from that one on. And the last one that was used."""
         since, keep = self.cursor.seq, {self.here.seq}
         if self.active is not None:
             keep.add(self.active.began.seq)
@@ -79,7 +79,7 @@ class State:
             for candidate in (self.active.candidate, self.active.watch.peak):
                 if candidate is not None:
                     since = min(since, candidate.frame.seq)
-        return keep, since
+        return keep, since, self.cursor.seq
 
 
 def start(event: EpisodeStarted) -> State:

@@ -30,10 +30,10 @@ class Ticks(Protocol):
 
     @property
     def over(self) -> bool:
-        """No tick will follow those that `after` gives now."""
+        """No tick will follow those that `after` has just looked through."""
 
     def newest(self) -> Tick | None:
-        """The latest tick that is there. A recording, which never runs ahead of its reader, has read just so far."""
+        """The latest tick that is there; looks for new ones. A recording has been read just so far."""
 
     def due_ns(self) -> int | None:
         """When to look for the next tick, on the clock of the lanes; None when asking is what brings it."""
@@ -41,5 +41,5 @@ class Ticks(Protocol):
     def get(self, seq: int) -> Tick:
         """A tick that was given before and not let go since."""
 
-    def let_go(self, keep: Collection[int], since: int) -> None:
-        """Frees what is older than `since` and not in `keep`."""
+    def let_go(self, keep: Collection[int], since: int, used: int) -> None:
+        """Frees what is older than `since` and not in `keep`. What is later than `used` only waits: it may be thinned."""

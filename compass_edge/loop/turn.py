@@ -99,9 +99,9 @@ def _need(state: State, command: Command, ticks: Ticks, names: Names) -> Call | 
 
 
 def _no_tick(state: State, ticks: Ticks) -> Event | Pause:
-    newest = ticks.newest()
-    if not ticks.over:
+    if not ticks.over:  # asked before anything else: it speaks of what `after` has just looked at
         return Pause.UNTIL_TICK
+    newest = ticks.newest()
     last = state.cursor if newest is None or newest.mark.seq < state.cursor.seq else newest.mark
     return StreamEnded(last)
 

@@ -118,10 +118,7 @@ def review(
 
 def read_first(text: str, *, tau: bool, max_steps: int) -> FirstReply:
     values = reply.read(text, _first_schema(tau, max_steps))
-    objects = tuple((said(entry["name"], "name"), int(entry["count"])) for entry in values["objects"])
-    if len({name.casefold() for name, _ in objects}) < len(objects):
-        names = reply.shown([name for name, _ in objects])
-        raise InvalidReply("meaning", f'"objects" must list each kind once, and {names} came.')
+    objects = _objects(values)
     if not values["grounded"]:
         filled = [name for name in ("plan", "subtask", "before", "tau", "after") if _filled(values.get(name))]
         if filled:
@@ -129,13 +126,27 @@ def read_first(text: str, *, tau: bool, max_steps: int) -> FirstReply:
                 "meaning", f'When "grounded" is false, {" and ".join(filled)} must be empty, and they came filled.'
             )
         return FirstReply(False, objects, None, None)
+    return FirstReply(True, objects, _first_plan(values), _subtask(values))
+
+
+def _objects(values: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+    objects = tuple((said(entry["name"], "name"), int(entry["count"])) for entry in values["objects"])
+    if len({name.casefold() for name, _ in objects}) < len(objects):
+        names = reply.shown([name for name, _ in objects])
+        raise InvalidReply("meaning", f'"objects" must list each kind once, and {names} came.')
+    return objects
+
+
+def _first_plan(values: dict[str, Any]) -> Plan:
+    """Of a reply that says it is grounded."""
+    objects = _objects(values)
     if not any(count for _, count in objects):
         raise InvalidReply(
             "meaning", 'When "grounded" is true, "objects" must have one with a count of at least 1, and none came.'
         )
     if not values["plan"]:
         raise InvalidReply("meaning", 'When "grounded" is true, "plan" must have at least one step, and none came.')
-    return FirstReply(True, objects, new_plan(values["plan"]), _subtask(values))
+    return new_plan(values["plan"])
 
 
 def read_next(text: str, plan: Plan, *, tau: bool, max_steps: int) -> NextReply:
@@ -153,6 +164,16 @@ def peek_next(fields: dict[str, Any], plan: Plan, *, max_steps: int) -> tuple[Pl
     try:
         reply.check(head, _head_schema(max_steps))
         return revise(plan, head["edits"], max_steps), said(head["subtask"], "subtask")
+    except InvalidReply:
+        return None
+
+
+def peek_first(fields: dict[str, Any], *, max_steps: int) -> tuple[Plan, str] | None:
+    """The same of a first reply."""
+    head: dict[str, Any] = {name: fields[name] for name in ("objects", "grounded", "plan", "subtask") if name in fields}
+    try:
+        reply.check(head, _first_head_schema(max_steps))
+        return _first_plan(head), said(head["subtask"], "subtask")
     except InvalidReply:
         return None
 
@@ -194,6 +215,13 @@ def _step_fields(tau: bool) -> dict[str, Schema]:
 def _first_schema(tau: bool, max_steps: int) -> Schema:
     objects = several(record(name=words(_NAME), count=whole(0, 99)), 32)
     return record(objects=objects, grounded=flag(), plan=steps_schema(max_steps), **_step_fields(tau))
+
+
+@lru_cache(maxsize=8)
+def _first_head_schema(max_steps: int) -> Schema:
+    """As much of a first reply as P needs, if it is grounded."""
+    fields = _first_schema(True, max_steps)["properties"]
+    return record(objects=fields["objects"], grounded={"const": True}, plan=fields["plan"], subtask=fields["subtask"])
 
 
 @lru_cache(maxsize=8)

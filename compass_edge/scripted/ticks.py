@@ -61,5 +61,5 @@ class ScriptedTicks:
             raise KeyError(f"tick {seq} was let go")
         return self._by_seq[seq]
 
-    def let_go(self, keep: Collection[int], since: int) -> None:
+    def let_go(self, keep: Collection[int], since: int, used: int) -> None:  # noqa: ARG002
         self._gone |= {seq for seq in self._seqs[: bisect_left(self._seqs, since)] if seq not in keep}

@@ -1,0 +1,277 @@
+"""The loop's executors beside the sequential one, in virtual time, with published latencies; and what a decision costs.
+
+Nothing here runs a model: schedules are compared, exactly and repeatably, as they would be with models that take so long.
+Ratios are ours over sequential: below 1 we are better. Only `decide_apply_us` is measured on this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from race import machine, versions
+
+from compass_edge.loop.call import Models
+from compass_edge.loop.episode import Episode
+from compass_edge.loop.events import Event, Oriented, Verified
+from compass_edge.loop.navigator import decide
+from compass_edge.loop.overlapped import Overlapped
+from compass_edge.loop.pool import run_pool
+from compass_edge.loop.publisher import Publisher
+from compass_edge.loop.sequential import run_sequential
+from compass_edge.loop.settings import Settings
+from compass_edge.loop.state import State, apply, fold
+from compass_edge.loop.virtual_lanes import VirtualLanes
+from compass_edge.scripted.models import ScriptedLatency, scripted_models
+from compass_edge.scripted.ticks import ScriptedTicks
+from compass_edge.scripted.world import Fault, Happening, StepScript, World
+
+# Seconds a call, from NVIDIA's published figures (notes of the design, section on latency). Inferred, not ours.
+BOARDS = {
+    "thor": {"orienter": 7.5, "prm": 0.14, "verifier": 1.8},
+    "orin": {"orienter": 30.0, "prm": 1.05, "verifier": 6.8},
+}
+# Orin's P takes 1.05 s: of 30 frames a second it can look at every 60th and have time for anything else.
+EVERY = {"thor": 10, "orin": 60}
+PAPER_SECONDS = 114.7  # an episode, in sequence
+PAPER_EPISODES, PAPER_STEPS, PAPER_FRAMES = 120, 552, 71_708
+REJECTED = 0.15  # of true completions, at first sight: V is not perfect
+
+
+@dataclass
+class Told:
+    """What came out of a run, and when."""
+
+    events: list[Event] = field(default_factory=list)
+    verdicts: list[float] = field(default_factory=list)  # seconds from the candidate's capture to its verdict
+    shown: list[tuple[int, int]] = field(default_factory=list)  # when, and the capture of the newest frame behind it
+    planned_ns: int = 0
+
+
+def make_world(seed: int, steps: int, ticks_a_step: tuple[int, int], every: int) -> World:
+    dice = random.Random(seed)
+    happenings, scripts, faults, tick = [], [], [], dice.randint(1, 3)
+    for number in range(1, steps + 1):
+        length = dice.randint(*ticks_a_step)
+        begin, end = tick + max(length // 8, 1), tick + max(length * 3 // 4, 2)
+        happenings.append(Happening(f"act {number}", begin, end))
+        scripts.append(StepScript(number, f"act {number}", f"outcome {number}", f"sign {number}", f"do act {number}"))
+        if dice.random() < REJECTED:
+            faults.append(Fault("verifier", end - 1, end + 1, _rejection(number)))
+        tick += length
+    ids = tuple(range(1, steps + 1))
+    return World(
+        f"bench {seed}", f"task {seed}", tick + 2, tuple(happenings), tuple(scripts), ids, {"thing": 1},
+        faults=tuple(faults), every=every,
+    )  # fmt: skip
+
+
+def _rejection(step: int) -> str:
+    seen = {"start": "before", "during": "under way", "candidate": f"act {step} may be done", "change": "unclear"}
+    return json.dumps({**seen, "count_start": None, "count_candidate": None, "verdict": "uncertain"})
+
+
+def run_one(world: World, seconds: dict[str, float], executor: str, *, live: bool) -> tuple[Told, VirtualLanes, Any]:
+    models = scripted_models(world)
+    lanes = VirtualLanes(models, ScriptedLatency(seconds, world))
+    told = Told()
+
+    def see(event: Event, state: State) -> None:
+        told.events.append(event)
+        if isinstance(event, Oriented) and not told.planned_ns:
+            told.planned_ns = lanes.now_ns()
+        if isinstance(event, Verified):
+            told.verdicts.append((lanes.now_ns() - event.frame.captured_ns) / 1e9)
+
+    publisher = Publisher(lambda progress: told.shown.append((lanes.now_ns(), progress.captured_ns)))
+    ticks = ScriptedTicks(world, lanes.now_ns if live else None)
+    settings = Settings(every=world.every)
+    episode = Episode.begin(
+        world.instruction, ticks, models.names(), settings=settings, subscribers=(see, publisher.committed)
+    )
+    speculation = None
+    if executor == "sequential":
+        run_sequential(episode, lanes)
+    else:
+        speculation = Overlapped(episode, lanes, models, publisher.provisional).run()
+    return told, lanes, speculation
+
+
+def ages(told: Told, world: World) -> list[float]:
+    """Every 50 ms from the first plan to the end of the stream: how old is the newest frame behind what is shown?"""
+    times = [at for at, _ in told.shown]
+    end_ns = round((world.ticks - 1) * world.every / world.fps * 1e9)
+    return [
+        (now - told.shown[place - 1][1]) / 1e9
+        for now in range(told.planned_ns, end_ns, 50_000_000)
+        if (place := bisect_right(times, now))
+    ]
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    return sorted(values)[min(int(share * len(values)), len(values) - 1)]
+
+
+def board(name: str, episodes: int) -> dict[str, Any]:
+    """A live camera of 30 frames a second; steps of 10 to 30 s."""
+    every, seconds = EVERY[name], BOARDS[name]
+    rate = 30 / every
+    worlds = [make_world(seed, 5, (round(10 * rate), round(30 * rate)), every) for seed in range(episodes)]
+    age: dict[str, list[float]] = {"sequential": [], "overlapped": []}
+    delay: dict[str, list[float]] = {"sequential": [], "overlapped": []}
+    took: dict[str, float] = {"sequential": 0.0, "overlapped": 0.0}
+    started = hits = shown = 0
+    saved = wasted = 0.0
+    for world in worlds:
+        stories = {}
+        for executor in age:
+            told, _, speculation = run_one(world, seconds, executor, live=True)
+            stories[executor] = told.events
+            age[executor] += ages(told, world)
+            delay[executor] += told.verdicts
+            _, lanes, _ = run_one(world, seconds, executor, live=False)
+            took[executor] += lanes.now_ns() / 1e9
+            if speculation is not None:
+                started, hits, shown = started + speculation.started, hits + speculation.hits, shown + speculation.shown
+                saved, wasted = saved + speculation.saved_ns / 1e9, wasted + speculation.wasted_ns / 1e9
+        assert stories["sequential"] == stories["overlapped"], "the executors must tell the same story"
+    p95 = {executor: percentile(values, 0.95) for executor, values in age.items()}
+    mean = {executor: statistics.mean(values) for executor, values in delay.items()}
+    return {
+        "overlap_age_p95_ratio": p95["overlapped"] / p95["sequential"],
+        "overlap_decision_delay_ratio": mean["overlapped"] / mean["sequential"],
+        "overlap_time_ratio": took["overlapped"] / took["sequential"],
+        "speculation_hit_rate": hits / started,
+        "age_p95_s": p95,
+        "decision_delay_mean_s": mean,
+        "speculation_saved_s_an_episode": saved / episodes,
+        "speculation_wasted_s_an_episode": wasted / episodes,
+        "provisional_scores_an_episode": shown / episodes,
+    }
+
+
+class _Union:
+    """One set of models for many worlds: each call is answered by the world that its frames come from."""
+
+    def __init__(self, worlds: Sequence[World], role: str) -> None:
+        self._models = {world.name: getattr(scripted_models(world), role) for world in worlds}
+        self.name, self.max_batch = f"scripted-{role}", 1
+
+    def _of(self, image: Any) -> Any:
+        return self._models[image.digest.rsplit("/", 1)[0]]
+
+    def score(self, clips: Any) -> list[float]:
+        return [self._of(clip.frames[0]).score([clip])[0] for clip in clips]
+
+    def ask(self, questions: Any, on_text: Any, cancelled: Any) -> list[str]:
+        image = (next(part for part in question.parts if not isinstance(part, str)) for question in questions)
+        return [self._of(one).ask([q], on_text, cancelled)[0] for one, q in zip(image, questions, strict=True)]
+
+
+def paper_worlds(episodes: int) -> list[World]:
+    """As many episodes, steps and frames as the paper's benchmark has, spread at random."""
+    dice = random.Random(2027)
+    mean_steps, mean_ticks = PAPER_STEPS / PAPER_EPISODES, PAPER_FRAMES / PAPER_EPISODES / 10
+    worlds = []
+    for seed in range(episodes):
+        steps = min(max(round(dice.gauss(mean_steps, 1.5)), 2), 9)
+        a_step = mean_ticks / mean_steps
+        worlds.append(make_world(1000 + seed, steps, (round(a_step * 0.5), round(a_step * 1.5)), 10))
+    return worlds
+
+
+def paper(episodes: int, shares: dict[str, float]) -> dict[str, Any]:
+    worlds = paper_worlds(episodes)
+    calls = {"orienter": 0.0, "prm": 0.0, "verifier": 0.0}
+    for world in worlds:  # a second a call counts the calls
+        _, lanes, _ = run_one(world, dict.fromkeys(calls, 1.0), "sequential", live=False)
+        for role in calls:
+            calls[role] += lanes.busy_ns[role] / 1e9  # type: ignore[index]
+    seconds = {role: PAPER_SECONDS * shares[role] * episodes / count for role, count in calls.items()}
+    models = Models(*(_Union(worlds, role) for role in ("orienter", "prm", "verifier")))
+    lanes = VirtualLanes(models, ScriptedLatency(seconds))
+    started = (
+        Episode.begin(world.instruction, ScriptedTicks(world), models.names(), settings=Settings(every=world.every))
+        for world in worlds
+    )
+    speculation = run_pool(started, lanes, models, at_once=5)
+    sequence = PAPER_SECONDS * episodes
+    bound = max(seconds[role] * count for role, count in calls.items())
+    return {
+        "pool5_time_saved": 1 - lanes.now_ns() / 1e9 / sequence,
+        "pool5_vs_bound": lanes.now_ns() / 1e9 / bound,
+        "seconds_an_episode": lanes.now_ns() / 1e9 / episodes,
+        "shares": shares,
+        "seconds_a_call": seconds,
+        "busy_share": {role: lanes.busy_ns[role] / lanes.now_ns() for role in ("orienter", "prm", "verifier")},
+        "hit_rate": speculation.hit_rate,
+        "wasted_s_an_episode": speculation.wasted_ns / 1e9 / episodes,
+    }
+
+
+def decision_cost(rounds: int) -> float:
+    """CPU microseconds of one decide and one apply, over the events of an episode, the best round."""
+    told, _, _ = run_one(make_world(7, 5, (30, 90), 10), BOARDS["thor"], "sequential", live=False)
+    first = fold(told.events[:1])
+    best = float("inf")
+    for _ in range(rounds + 1):
+        state, before = first, time.process_time()
+        for event in told.events[1:]:
+            decide(state)
+            state = apply(state, event)
+        best = min(best, (time.process_time() - before) / (len(told.events) - 1))
+    return best * 1e6
+
+
+EQUAL = {"orienter": 1 / 3, "prm": 1 / 3, "verifier": 1 / 3}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument(
+        "--rounds", type=int, default=20, help="live episodes a board, and rounds of the decision's cost"
+    )
+    arguments = parser.parse_args()
+    episodes = PAPER_EPISODES if arguments.rounds > 1 else 10
+
+    def note(text: str) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{text}")
+
+    boards = {}
+    for name in BOARDS:
+        note(f"{name}: {arguments.rounds} live episodes, twice")
+        boards[name] = board(name, arguments.rounds)
+    note(f"the paper's setting: {episodes} episodes")
+    setting = paper(episodes, EQUAL)
+    note("")
+    worst: Callable[[str], float] = lambda key: max(result[key] for result in boards.values())  # noqa: E731
+    results = {
+        "overlap_age_p95_ratio": worst("overlap_age_p95_ratio"),
+        "overlap_decision_delay_ratio": worst("overlap_decision_delay_ratio"),
+        "overlap_time_ratio": worst("overlap_time_ratio"),
+        "speculation_hit_rate": min(result["speculation_hit_rate"] for result in boards.values()),
+        "pool5_time_saved": setting["pool5_time_saved"],
+        "pool5_vs_bound": setting["pool5_vs_bound"],
+        "decide_apply_us": decision_cost(arguments.rounds),
+    }
+    report = {**results, "boards": boards, "paper": setting, "machine": machine(), "versions": versions("compass-edge")}
+    print(json.dumps(report, indent=2) if arguments.json else as_text(report))
+    return 0
+
+
+def as_text(report: dict[str, Any]) -> str:
+    return json.dumps(report, indent=2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
