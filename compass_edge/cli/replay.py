@@ -30,7 +30,6 @@ from compass_edge.loop.events import (
     StreamEnded,
     Verified,
 )
-from compass_edge.loop.journal import read_journal
 from compass_edge.loop.navigator import (
     AwaitEnd,
     Begin,
@@ -46,6 +45,7 @@ from compass_edge.loop.navigator import (
     decide,
 )
 from compass_edge.loop.plan import Plan
+from compass_edge.loop.recording import read_journal
 from compass_edge.loop.state import State, apply, start
 
 _SLEEP_S = 0.05

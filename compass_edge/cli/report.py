@@ -8,7 +8,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -16,6 +16,7 @@ from compass_edge.cli.view import ASCII, UNICODE, Snapshot, Verdict, clean, draw
 from compass_edge.loop.events import Event, ReplyInvalid, Role, Verified, to_dict
 from compass_edge.loop.memo import Speculation
 from compass_edge.loop.progress import Progress, progress_of
+from compass_edge.loop.publisher import Publisher
 from compass_edge.loop.state import State
 from compass_edge.scripted.expect import Tally
 
@@ -28,8 +29,7 @@ class Report:
 
     def __init__(self, title: str, out: TextIO) -> None:
         self.title, self.tally = title, Tally()
-        self.progress: Progress | None = None  # of the last event
-        self.ahead: Progress | None = None  # the last provisional one
+        self.publisher = Publisher()
         self.verdicts: deque[Verdict] = deque(maxlen=_VERDICTS)
         self._out = out
 
@@ -60,7 +60,7 @@ class Report:
             self.verdicts.append(verdict)
         elif before is not None and isinstance(event, ReplyInvalid) and self.tally.rejected > rejected:
             self.verdicts.append(Verdict(place, False, "no valid reply of V: a rejection", event.detail))
-        self.progress = progress_of(state)
+        self.publisher.committed(event, state)
 
     def event(self, event: Event, state: State, now_ns: int) -> None:
         self.recall(event, state)
@@ -69,7 +69,7 @@ class Report:
             self._print(f"{now_ns / 1e9:8.1f} s  {progress_of(state).value:5.1f}  {told[0]:<11} {told[1]}")
 
     def provisional(self, progress: Progress, now_ns: int) -> None:  # noqa: ARG002
-        self.ahead = progress
+        self.publisher.provisional(progress)
 
     def look(self, now_ns: int, lanes: Mapping[Role, bool] | None, speculation: Speculation | None) -> None:
         """Time has passed."""
@@ -111,18 +111,23 @@ class JsonLines(Report):
     """One object an event, one a progress that differs from the last, and the summary at the end."""
 
     def event(self, event: Event, state: State, now_ns: int) -> None:
-        before = self.progress
+        before = self.publisher.latest
         self.recall(event, state)
         self._write(now_ns, to_dict(event))
-        if self.progress is not None and self.progress != before:
-            self._write(now_ns, {"progress": self.progress.to_dict()})
+        self._write_progress(now_ns, before)
 
     def provisional(self, progress: Progress, now_ns: int) -> None:
+        before = self.publisher.latest
         super().provisional(progress, now_ns)
-        self._write(now_ns, {"progress": progress.to_dict()})
+        self._write_progress(now_ns, before)
 
     def end(self, now_ns: int, summary: Mapping[str, Any]) -> None:
         self._write(now_ns, {"summary": summary})
+
+    def _write_progress(self, now_ns: int, before: Progress | None) -> None:
+        latest = self.publisher.latest
+        if latest is not None and latest != before:
+            self._write(now_ns, {"progress": latest.to_dict()})
 
     def _write(self, now_ns: int, values: Mapping[str, Any]) -> None:
         print(json.dumps({"t": round(now_ns / 1e9, 6), **values}), file=self._out, flush=True)
@@ -163,7 +168,7 @@ class Screen(Report):
         *,
         at_once: bool = False,
     ) -> None:
-        progress = _newest(progress_of(self.state), self.ahead)
+        progress = self.publisher.latest or progress_of(self.state)
         self._last = Snapshot(self.title, self.state, progress, now_ns, tuple(self.verdicts), lanes, speculation)
         if at_once or self._clock() - self._drawn_at >= 1 / _PICTURES_A_SECOND:
             self._draw(self._last)
@@ -192,14 +197,6 @@ class Screen(Report):
         self._out.write(f"{start}{text}\x1b[J")
         self._out.flush()
         self._drawn_at, self._size, self._height = self._clock(), size, len(lines)
-
-
-def _newest(told: Progress, ahead: Progress | None) -> Progress:
-    """A provisional value stays in view until the events have caught up with it, or have left its step."""
-    if ahead is None or told.outcome is not None or ahead.frame <= told.frame:
-        return told
-    same = (ahead.step, ahead.steps, ahead.revision) == (told.step, told.steps, told.revision)
-    return replace(ahead, phase=told.phase) if same else told
 
 
 def _can_write(out: TextIO, text: str) -> bool:

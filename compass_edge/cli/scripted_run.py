@@ -16,13 +16,15 @@ from compass_edge.cli.report import Report, report_on
 from compass_edge.errors import UsageError
 from compass_edge.loop.call import Models
 from compass_edge.loop.cassette import Cassette
+from compass_edge.loop.cassette_models import played, recorded
 from compass_edge.loop.episode import Episode
 from compass_edge.loop.events import EpisodeStarted, Event, Role
-from compass_edge.loop.journal import Journal, Recording
+from compass_edge.loop.journal import Journal
 from compass_edge.loop.lanes import ROLES, Job, Signal
 from compass_edge.loop.memo import Speculation
 from compass_edge.loop.overlapped import Overlapped
 from compass_edge.loop.pool import run_pool
+from compass_edge.loop.recording import Recording
 from compass_edge.loop.sequential import run_sequential
 from compass_edge.loop.settings import Settings
 from compass_edge.loop.state import State
@@ -70,13 +72,6 @@ class WatchedLanes:
                 return signals
 
 
-class _Overlapped(Overlapped):
-    @property
-    def speculation(self) -> Speculation:
-        """So far."""
-        return self._scheduler.memo.stats
-
-
 @dataclass(slots=True)
 class Run:
     """A scripted run that is wired up, and not begun."""
@@ -119,7 +114,7 @@ class Run:
             return None
         if self.executor == "pool":
             return run_pool([episode], self.lanes, self.models)
-        runner = _Overlapped(
+        runner = Overlapped(
             episode, self.lanes, self.models, lambda progress: self.report.provisional(progress, self.lanes.now_ns())
         )
         self.speculation = lambda: runner.speculation
@@ -129,15 +124,9 @@ class Run:
 def _models(arguments: argparse.Namespace, scenario: Scenario, warn: Callable[[str], None]) -> Models:
     models = scripted_models(scenario.world)
     if arguments.record:
-        tape = Cassette.open(arguments.record, warn=warn)
-        return Models(
-            tape.recorder_ask(models.orienter), tape.recorder_score(models.prm), tape.recorder_ask(models.verifier)
-        )
+        return recorded(Cassette.open(arguments.record, warn=warn), models)
     if arguments.play:
-        tape, names = Cassette.open(arguments.play, warn=warn), models.names()
-        return Models(
-            tape.player_ask(names["orienter"]), tape.player_score(names["prm"]), tape.player_ask(names["verifier"])
-        )
+        return played(Cassette.open(arguments.play, warn=warn), models.names())
     return models
 
 

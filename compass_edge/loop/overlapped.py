@@ -50,5 +50,5 @@ class Overlapped:
         if self._on_provisional is None or now.plan is None or then.plan is None:
             return
         if (now.plan.done, now.plan.revision) == (then.plan.done, then.plan.revision):
-            phase = progress_of(now, self.fault).phase
+            phase = progress_of(now).phase
             self._on_provisional(provisional(then, score, found.call.frame, phase))

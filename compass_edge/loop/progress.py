@@ -53,11 +53,10 @@ class Progress:
         return {**asdict(self), "phase": self.phase.value}
 
 
-def progress_of(state: State, fault: bool = False) -> Progress:
-    """`fault`: the executor knows of a model that does not answer."""
+def progress_of(state: State) -> Progress:
     local = state.active.local if state.active is not None else 0.0
     frame = state.here if state.active is None else state.active.newest
-    return _progress(state, local, frame, _phase(state, fault), provisional=False)
+    return _progress(state, local, frame, _phase(state), provisional=False)
 
 
 def provisional(state: State, score: float, frame: Mark, phase: Phase) -> Progress:
@@ -84,10 +83,10 @@ def _progress(state: State, local: float, frame: Mark, phase: Phase, provisional
     )
 
 
-def _phase(state: State, fault: bool) -> Phase:
+def _phase(state: State) -> Phase:
     if state.outcome == "done":
         return Phase.DONE
-    if fault or state.failures >= FAULT_AFTER:
+    if state.failures >= FAULT_AFTER:
         return Phase.FAULT
     if state.plan is None:
         return Phase.UNGROUNDED if state.grounded is False else Phase.ORIENTING

@@ -118,10 +118,7 @@ class Scheduler:
         for role in ROLES:
             needed, soon = list(wanted[role].values()), early[role]
             while (needed or soon) and self._free(role):
-                size = 1 if (needed or soon)[0].key in self._alone else self._max_batch(role)
-                batch, needed = needed[:size], needed[size:]
-                extra, soon = soon[: size - len(batch)], soon[size - len(batch) :]
-                self._start(role, batch, extra)
+                self._start(role, self._batch(role, needed, soon), set(wanted[role]))
 
     def _dispatch_fresh(self, active: list[Episode], needs: dict[Episode, Call], others_wait: bool) -> None:
         """Takes turns with the calls that are needed, so that neither starves."""
@@ -178,8 +175,7 @@ class Scheduler:
         )
 
     def _is_needed(self, job: Job, needs: dict[Episode, Call]) -> bool:
-        keys = {need.key for need in needs.values()}
-        return any(call.key in keys for call in job.calls)
+        return any(call.key in self._keys(needs) for call in job.calls)
 
     def _cancel(self, job: Job) -> None:
         self._lanes.cancel(job)
@@ -191,12 +187,18 @@ class Scheduler:
     def _free(self, role: Role) -> bool:
         return self._lanes.room(role) > 0 and not self.breakers[role].is_open(self._lanes.now_ns())
 
-    def _start(self, role: Role, needed: list[Call], early: list[Call]) -> None:
-        for call in needed:
-            self.memo.begin(call, self._lanes.now_ns(), "needed")
-        for call in early:
-            self.memo.begin(call, self._lanes.now_ns(), "early")
-        self._launch(Job(role, (*needed, *early)))
+    def _batch(self, role: Role, *queues: list[Call]) -> list[Call]:
+        """Takes from the queues, in order, as many calls as the model takes at once."""
+        size, batch = self._max_batch(role), list[Call]()
+        for queue in queues:
+            while queue and len(batch) < size and not (batch and self._alone & {batch[0].key, queue[0].key}):
+                batch.append(queue.pop(0))
+        return batch
+
+    def _start(self, role: Role, calls: list[Call], needed: set[str]) -> None:
+        for call in calls:
+            self.memo.begin(call, self._lanes.now_ns(), "needed" if call.key in needed else "early")
+        self._launch(Job(role, tuple(calls)))
 
     def _launch(self, job: Job) -> None:
         self._running.append(job)
@@ -245,6 +247,7 @@ class Scheduler:
                 continue
             for call, reply in zip(signal.job.calls, signal.replies, strict=True):
                 self.memo.finish(call.key, reply, self._lanes.now_ns())
+                self._alone.discard(call.key)
                 self._written.pop(call.key, None)
                 shown = self._fresh.pop(call.key, None)
                 if shown is not None and self._on_fresh is not None and isinstance(reply, float):
