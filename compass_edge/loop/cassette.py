@@ -1,7 +1,7 @@
-"""The cassette: model calls, kept in a file under the hash of their input and played back without any model.
+"""The cassette: model calls, kept in a file under the hash of their input.
 
-A recorded run can be replayed on a machine that has no weights, and a bug report can bring its models along. It works
-because models are functions of their input (compass_edge/models.py); where one is not, the cassette says so.
+It works because models are functions of their input (compass_edge/models.py); where one is not, the cassette says so.
+Who records and plays is in compass_edge/loop/cassette_models.py.
 """
 
 from __future__ import annotations
@@ -9,29 +9,29 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 from typing import Any, Literal
 
 from compass_edge.errors import CompassError, IntegrityError, UsageError
-from compass_edge.models import Cancelled, Clip, OnText, ProgressModel, Question, VisionLanguageModel
 
 Kind = Literal["score", "ask"]
 _START = b'{"key": "'
 _EXCERPT = 60  # characters from either end
-_PIECES = 4  # that a reply is played back in
+MAX_BYTES = 1 << 30
 
 
 class Cassette:
     """The calls of one file, one JSON line each. All methods may be called from any thread.
 
-    A full disk stops the recording and never a model call: `failure` says why.
+    A full disk, or a file of `max_bytes`, stops the recording and never a model call: `failure` says why. What is not on
+    the file is not in memory either, which is so bounded by the same number.
     """
 
-    def __init__(self, path: Path, warn: Callable[[str], None] | None) -> None:
+    def __init__(self, path: Path, warn: Callable[[str], None] | None, max_bytes: int) -> None:
         """Use `open`."""
-        self.path, self.note, self.failure = path, "", ""
+        self.path, self.max_bytes, self.note, self.failure = path, max_bytes, "", ""
         self.conflicts = 0  # calls that were answered twice, and differently: the first answer is kept
         self._warn, self._lock = warn, threading.RLock()
         self._replies: dict[tuple[str, str], float | str] = {}  # by kind and key
@@ -40,9 +40,11 @@ class Cassette:
         self._file: FileIO | None = None
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, warn: Callable[[str], None] | None = None) -> Cassette:
+    def open(
+        cls, path: str | os.PathLike[str], *, warn: Callable[[str], None] | None = None, max_bytes: int = MAX_BYTES
+    ) -> Cassette:
         """What the file holds so far; nothing if there is none yet. Only recording writes to it."""
-        cassette = cls(Path(path), warn)
+        cassette = cls(Path(path), warn, max_bytes)
         try:
             if cassette.path.exists() and not cassette.path.is_file():  # a named pipe would block
                 raise UsageError(f"The cassette '{path}' is not a regular file. Name one that is.")
@@ -55,24 +57,6 @@ class Cassette:
             raise UsageError(f"The cassette '{path}' cannot be read: {error}.") from error
         cassette._load(data)
         return cassette
-
-    def recorder_score(self, model: ProgressModel) -> ProgressModel:
-        """The model, asked only for what is not on the cassette yet."""
-        return _ScoreRecorder(self, model)
-
-    def recorder_ask(self, model: VisionLanguageModel) -> VisionLanguageModel:
-        """The model, asked only for what is not on the cassette yet. A reply that was cancelled is not kept."""
-        return _AskRecorder(self, model)
-
-    def player_score(self, name: str, max_batch: int = 1) -> ProgressModel:
-        """Stands in for the model of that name. An unknown call fails its whole batch, hence batches of one."""
-        self._must_exist()
-        return _ScorePlayer(self, name, max_batch)
-
-    def player_ask(self, name: str, max_batch: int = 1) -> VisionLanguageModel:
-        """Stands in for the model of that name. An unknown call fails its whole batch, hence batches of one."""
-        self._must_exist()
-        return _AskPlayer(self, name, max_batch)
 
     def find(self, kind: Kind, key: str) -> float | str | None:
         with self._lock:
@@ -96,10 +80,10 @@ class Cassette:
         with self._lock:
             first = self._replies.get((kind, key))
             if first is None:
-                self._replies[kind, key] = reply
-                self._models.add((kind, model))
                 excerpt = {"sentence" if kind == "score" else "prompt": _excerpt(text)}
-                self._write({"key": key, "model": model, "kind": kind, "reply": reply, **excerpt})
+                if self._write({"key": key, "model": model, "kind": kind, "reply": reply, **excerpt}):
+                    self._replies[kind, key] = reply
+                    self._models.add((kind, model))
                 return reply
             if _differ(first, reply):
                 self.conflicts += 1
@@ -108,6 +92,11 @@ class Cassette:
                     "of its input. The first answer is kept; set its temperature to 0."
                 )
             return first
+
+    def must_exist(self) -> None:
+        """For whoever plays it."""
+        if not (self._replies or self.path.exists()):
+            raise UsageError(f"There is no cassette '{self.path}' to play. Record one first, or correct the path.")
 
     def close(self) -> None:
         with self._lock:
@@ -160,143 +149,40 @@ class Cassette:
             "remove the line."
         )
 
-    def _must_exist(self) -> None:
-        if not (self._replies or self.path.exists()):
-            raise UsageError(f"There is no cassette '{self.path}' to play. Record one first, or correct the path.")
-
-    def _write(self, values: dict[str, Any]) -> None:
+    def _write(self, values: dict[str, Any]) -> bool:
         if self.failure:
-            return
+            return False
         line = json.dumps(values, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
         try:
-            if self._file is None:
-                self._file = self.path.open("ab", buffering=0)
-                if self._end < self._size == self.path.stat().st_size:  # nobody else has cut the torn line off
-                    self._file.truncate(self._end)
-                self._end = self._size
-            if self._file.write(line) != len(line):
+            file = self._opened()
+            if file.tell() + len(line) > self.max_bytes:
+                raise OSError(f"the next call would make it larger than {self.max_bytes} bytes")
+            if file.write(line) != len(line):
                 raise OSError("no space left for a whole line")
         except OSError as error:  # a line that was cut off is left out by the next reader
             self.failure = (
                 f"Recording to the cassette '{self.path}' has stopped: {error.strerror or error}. Model calls go on."
             )
             self._say(self.failure)
+            return False
+        return True
+
+    def _opened(self) -> FileIO:
+        if self._file is None:
+            self._file = self.path.open("ab", buffering=0)
+            if self._end < self._size == self.path.stat().st_size:  # nobody else has cut the torn line off
+                self._file.truncate(self._end)
+                self._file.seek(0, os.SEEK_END)
+            self._end = self._size
+        return self._file
 
     def _say(self, text: str) -> None:
         if self._warn is not None:
             self._warn(text)
 
 
-class _ScoreRecorder:
-    def __init__(self, cassette: Cassette, model: ProgressModel) -> None:
-        self._cassette, self._model = cassette, model
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def max_batch(self) -> int:
-        return self._model.max_batch
-
-    def score(self, clips: Sequence[Clip]) -> Sequence[float]:
-        keys = [clip.digest(self.name) for clip in clips]
-        missing = _missing(self._cassette, "score", keys)
-        if missing:
-            replies = self._model.score([clips[at] for at in missing])
-            _must_match(self.name, missing, replies)
-            for at, reply in zip(missing, replies, strict=True):
-                self._cassette.keep("score", keys[at], self.name, clips[at].sentence, float(reply))
-        return _ScorePlayer(self._cassette, self.name, self.max_batch).score(clips)
-
-
-class _AskRecorder:
-    def __init__(self, cassette: Cassette, model: VisionLanguageModel) -> None:
-        self._cassette, self._model = cassette, model
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def max_batch(self) -> int:
-        return self._model.max_batch
-
-    def ask(self, questions: Sequence[Question], on_text: OnText, cancelled: Cancelled) -> Sequence[str]:
-        keys = [question.digest(self.name) for question in questions]
-        missing = _missing(self._cassette, "ask", keys)
-        answers: dict[str, str] = {}
-        if missing:
-            stopped = False
-
-            def asked() -> bool:
-                nonlocal stopped
-                stopped = stopped or cancelled()
-                return stopped
-
-            replies = self._model.ask(
-                [questions[at] for at in missing], lambda place, piece: on_text(missing[place], piece), asked
-            )
-            _must_match(self.name, missing, replies)
-            for at, reply in zip(missing, replies, strict=True):
-                # An engine that was told to stop may have stopped in the middle of a word.
-                text = _text(questions[at])
-                kept = reply if stopped else self._cassette.keep("ask", keys[at], self.name, text, reply)
-                answers[keys[at]] = str(kept)
-        for at, key in enumerate(keys):
-            if at not in missing:
-                answers.setdefault(key, str(self._cassette.find("ask", key)))
-                _stream(at, answers[key], on_text, cancelled)
-        return [answers[key] for key in keys]
-
-
-class _ScorePlayer:
-    def __init__(self, cassette: Cassette, name: str, max_batch: int) -> None:
-        self._cassette, self.name, self.max_batch = cassette, name, max_batch
-
-    def score(self, clips: Sequence[Clip]) -> Sequence[float]:
-        need = self._cassette.need
-        return [float(need("score", clip.digest(self.name), self.name, clip.sentence)) for clip in clips]
-
-
-class _AskPlayer:
-    def __init__(self, cassette: Cassette, name: str, max_batch: int) -> None:
-        self._cassette, self.name, self.max_batch = cassette, name, max_batch
-
-    def ask(self, questions: Sequence[Question], on_text: OnText, cancelled: Cancelled) -> Sequence[str]:
-        need = self._cassette.need
-        replies = [str(need("ask", asked.digest(self.name), self.name, _text(asked))) for asked in questions]
-        for at, reply in enumerate(replies):
-            _stream(at, reply, on_text, cancelled)
-        return replies
-
-
-def _missing(cassette: Cassette, kind: Kind, keys: Sequence[str]) -> list[int]:
-    """Where in the batch the calls are that must be made: each unknown one once."""
-    return [at for at, key in enumerate(keys) if key not in keys[:at] and cassette.find(kind, key) is None]
-
-
-def _must_match(name: str, asked: Sequence[object], replies: Sequence[object]) -> None:
-    if len(asked) != len(replies):
-        raise CompassError(
-            f"The model '{name}' gave {len(replies)} replies to {len(asked)} calls, and one each was expected."
-        )
-
-
-def _stream(at: int, reply: str, on_text: OnText, cancelled: Cancelled) -> None:
-    size = -(-len(reply) // _PIECES)
-    for start in range(0, len(reply), max(1, size)):
-        if cancelled():
-            return
-        on_text(at, reply[start : start + size])
-
-
 def _differ(first: float | str, second: float | str) -> bool:
     return repr(first) != repr(second)  # so that NaN is one reply
-
-
-def _text(question: Question) -> str:
-    return " ".join(part for part in question.parts if isinstance(part, str))
 
 
 def _excerpt(text: str) -> str:

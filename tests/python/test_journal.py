@@ -1,97 +1,25 @@
-"""The journal: whatever is cut, damaged, full or killed, it gives whole events in order, or says where it cannot."""
+"""Writing a journal: whatever is full, broken or killed, the events that were written stay, and the robot goes on."""
 
 from __future__ import annotations
 
 import errno
 import itertools
-import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
-import zlib
-from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from journal_samples import FEW, sentence, write
 
-from compass_edge.errors import CompassError, IntegrityError, UsageError
+from compass_edge.errors import UsageError
 from compass_edge.loop import events as e
-from compass_edge.loop.journal import Journal, Recording, read_journal
+from compass_edge.loop.journal import Journal
 from compass_edge.loop.mark import Mark
-from compass_edge.loop.plan import Completion, Plan, Step, Subtask
-
-TEXT = st.text(st.characters(exclude_categories=()), max_size=30)  # surrogates and control characters too
-NUMBER = st.integers(0, 2**62)
-REAL = st.floats(allow_nan=False)
-JSON = st.dictionaries(TEXT, st.recursive(TEXT | REAL | st.booleans() | st.none(), st.lists, max_leaves=4), max_size=3)
-MARK = st.builds(Mark, NUMBER, NUMBER)
-PLAN = st.builds(Plan, st.lists(st.builds(Step, NUMBER, TEXT, TEXT, st.booleans()), max_size=3).map(tuple), NUMBER)
-SUBTASK = st.builds(Subtask, TEXT, TEXT, TEXT, TEXT, st.sampled_from(get_args(Completion)))
-OBJECTS = st.lists(st.tuples(TEXT, NUMBER), max_size=3).map(tuple)
-STRATEGIES: dict[type[object], st.SearchStrategy[e.Event]] = {
-    e.EpisodeStarted: st.builds(e.EpisodeStarted, TEXT, MARK, JSON, st.dictionaries(TEXT, TEXT, max_size=3), TEXT),
-    e.Oriented: st.builds(e.Oriented, MARK, st.booleans(), OBJECTS, st.none() | PLAN),
-    e.StepBegun: st.builds(e.StepBegun, NUMBER, NUMBER, MARK, SUBTASK, st.booleans()),
-    e.FrameScored: st.builds(e.FrameScored, MARK, REAL),
-    e.CompletionProposed: st.builds(e.CompletionProposed, MARK, MARK, REAL, st.sampled_from(["high", "peak", "end"])),
-    e.Verified: st.builds(e.Verified, MARK, st.booleans(), TEXT, TEXT, TEXT, TEXT, TEXT),
-    e.Reviewed: st.builds(e.Reviewed, MARK, PLAN),
-    e.ReplyInvalid: st.builds(
-        e.ReplyInvalid,
-        st.sampled_from(get_args(e.Role)),
-        st.sampled_from(get_args(e.Asked)),
-        st.sampled_from(get_args(e.Trouble)),
-        TEXT,
-        MARK,
-    ),
-    e.Gap: st.builds(e.Gap, MARK, NUMBER, TEXT, st.booleans()),
-    e.StreamEnded: st.builds(e.StreamEnded, MARK),
-    e.Stalled: st.builds(e.Stalled, NUMBER, NUMBER),
-    e.Ended: st.builds(e.Ended, st.sampled_from(get_args(e.Outcome))),
-}
-EVENTS = st.one_of(*STRATEGIES.values())
-FEW: list[e.Event] = [
-    e.EpisodeStarted("把杯子放好 ☕\n", Mark(0, 5), {"every": 10}, {"prm": "p"}),
-    e.FrameScored(Mark(10, 6), 0.25),
-    e.Verified(Mark(20, 7), True, "a", "b", "c", "d", "e"),
-    e.FrameScored(Mark(30, 8), 1e-300),
-    e.Ended("done"),
-]
-
-
-def write(path: Path, events: list[e.Event]) -> bytes:
-    with Journal.create(path, clock=itertools.count(100).__next__) as journal:
-        for event in events:
-            journal.append(event)
-        assert journal.failure == ""
-        assert journal.count == len(events)
-    return path.read_bytes()
-
-
-def record_ends(data: bytes) -> list[int]:
-    """Where the header and each record end."""
-    return [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
-
-
-def sentence(caught: pytest.ExceptionInfo[CompassError], path: Path, exit_code: int) -> str:
-    text = str(caught.value)
-    assert str(path) in text
-    assert "\n" not in text
-    assert text.endswith(".")
-    assert caught.value.exit_code == exit_code
-    return text
-
-
-def sealed(values: object) -> bytes:
-    body = json.dumps(values).encode()
-    return b"%08x %s\n" % (zlib.crc32(body), body)
+from compass_edge.loop.recording import read_journal
 
 
 class Disk:
@@ -123,42 +51,6 @@ class Disk:
         os.ftruncate(fd, length)
 
 
-def test_every_kind_has_a_strategy() -> None:
-    assert set(STRATEGIES) == set(get_args(e.Event))
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.tuples(*STRATEGIES.values()), st.lists(EVENTS, max_size=4), st.lists(st.integers(), min_size=20))
-def test_round_trip_of_every_kind(one_each: tuple[e.Event, ...], more: list[e.Event], times: list[int]) -> None:
-    events = [*one_each, *more]
-    clock = iter(times).__next__
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "journal"
-        with Journal.create(path, clock=clock) as journal:
-            for event in one_each:
-                journal.append(event)
-        journal, before = Journal.resume(path, clock=clock)
-        assert before == read_journal(path)
-        with journal:
-            for event in more:
-                journal.append(event)
-        assert read_journal(path) == Recording(
-            tuple(events), tuple(times[: len(events)]), end_offset=path.stat().st_size, cut_bytes=0, note=""
-        )
-
-
-def test_a_person_can_read_it(tmp_path: Path) -> None:
-    lines = write(tmp_path / "journal", FEW).decode().splitlines()
-    assert len(lines) == 1 + len(FEW)
-    assert json.loads(lines[0][9:]) == {"format": "compass-edge journal", "version": 1}
-    assert "把杯子放好 ☕" in lines[1]
-    for number, line in enumerate(lines[1:]):
-        values = json.loads(line[9:])
-        assert int(line[:8], 16) == zlib.crc32(line[9:].encode())
-        assert (values["n"], values["at_ns"]) == (number, 100 + number)
-        assert values["event"] == type(FEW[number]).__name__
-
-
 def test_only_commits_wait_for_the_disk(tmp_path: Path) -> None:
     disk = Disk()
     journal = Journal.create(tmp_path / "journal", files=disk)
@@ -174,126 +66,6 @@ def test_only_commits_wait_for_the_disk(tmp_path: Path) -> None:
     journal.append(FEW[0])
     journal.close()
     assert len(read_journal(tmp_path / "journal").events) == len(FEW) + 1
-
-
-def test_cut_at_every_byte(tmp_path: Path) -> None:
-    data = write(tmp_path / "whole", FEW)
-    ends = record_ends(data)
-    path = tmp_path / "cut"
-    for size in range(len(data) + 1):
-        path.write_bytes(data[:size])
-        whole = sum(end <= size for end in ends[1:])
-        end = max((end for end in ends if end <= size), default=0)
-        read = read_journal(path)
-        journal, recording = Journal.resume(path)
-        assert recording == read
-        assert list(recording.events) == FEW[:whole]
-        assert (recording.end_offset, recording.cut_bytes) == (end, size - end)
-        assert bool(recording.note) == (size != end)
-        with journal:
-            assert journal.failure == ""
-            for event in FEW[whole:]:
-                journal.append(event)
-        again = read_journal(path)
-        assert list(again.events) == FEW
-        assert again.note == ""
-
-
-def test_a_tail_of_zeros_is_a_torn_tail(tmp_path: Path) -> None:
-    """What a power cut leaves on some file systems: the size arrived, the bytes did not."""
-    data = write(tmp_path / "whole", FEW)
-    path = tmp_path / "zeros"
-    for end in record_ends(data):
-        for start in (end, end - 10):
-            path.write_bytes(data[:start] + bytes(50))
-            if start < record_ends(data)[0]:
-                continue
-            recording = read_journal(path)
-            assert list(recording.events) == FEW[: len(recording.events)]
-            assert recording.cut_bytes >= 50
-    path.write_bytes(bytes(30))
-    assert read_journal(path) == Recording(cut_bytes=30, note=read_journal(path).note)
-
-
-def test_a_flipped_byte_never_makes_an_event(tmp_path: Path) -> None:
-    data = write(tmp_path / "whole", FEW)
-    ends = record_ends(data)
-    path = tmp_path / "flipped"
-    for offset, change in itertools.product(range(len(data)), (1, 32, 255, None)):
-        byte = ord("\n") if change is None else data[offset] ^ change
-        if byte == data[offset]:
-            continue
-        damaged = bytearray(data)
-        damaged[offset] = byte
-        path.write_bytes(damaged)
-        if offset < ends[-2] - 1:  # before the end of the last record but one
-            with pytest.raises(IntegrityError) as caught:
-                read_journal(path)
-            text = sentence(caught, path, 4)
-            number = sum(end <= offset for end in ends) - 1
-            where = 0 if number < 0 else ends[number]
-            assert f"at byte {where})" in text
-            assert number < 0 or f"Record {number} " in text
-            with pytest.raises(IntegrityError):
-                Journal.resume(path)
-            assert path.read_bytes() == damaged  # evidence is not cut away
-        else:
-            recording = read_journal(path)
-            assert list(recording.events) == FEW[: len(recording.events)]
-            assert len(recording.events) < len(FEW)
-            assert recording.cut_bytes > 0
-            assert recording.note
-
-
-def test_whole_records_that_do_not_belong(tmp_path: Path) -> None:
-    data = write(tmp_path / "whole", FEW)
-    lines = data.splitlines(keepends=True)
-    path = tmp_path / "other"
-    last = {"n": len(FEW), "at_ns": 1}
-    for words, damaged in {
-        "Record 1 .* has the number 2, and 1 was expected": b"".join(lines[:2] + lines[3:]),
-        "Record 2 .* has the number 1, and 2 was expected": b"".join([*lines[:3], lines[2]]),
-        "Record 5 .* kind must be one of": data + sealed({**last, "event": "Celebrated"}),
-        "Record 5 .* does not have the fields": data + sealed({**last, "event": "Ended", "why": ""}),
-        "Record 5 .* is not an event": data + sealed({"event": "Ended", "outcome": "done"}),
-        "Record 5 .*, but it is not an event": data + sealed([1, 2]),
-        "Record 5 .* is whole, but": data + b"00000000 \n",
-        '"version": 2} in its header .* version 1 was expected': sealed(
-            {"format": "compass-edge journal", "version": 2}
-        ),
-        "is not a journal": b"Dear diary,\n",
-        "is not a journal, or": lines[1],
-    }.items():
-        path.write_bytes(damaged)
-        with pytest.raises(IntegrityError, match=words) as caught:
-            read_journal(path)
-        assert "at byte " in sentence(caught, path, 4)
-        with pytest.raises(IntegrityError):
-            Journal.resume(path)
-        assert path.read_bytes() == damaged
-
-
-def test_empty_and_header_only(tmp_path: Path) -> None:
-    path = tmp_path / "journal"
-    path.touch()
-    assert read_journal(path) == Recording()
-    Journal.create(path).close()  # killed before the header, it may be created again
-    assert read_journal(path) == Recording(end_offset=path.stat().st_size)
-    journal, recording = Journal.resume(path)
-    journal.close()
-    assert recording.events == ()
-
-
-def test_paths_that_are_no_journal(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    calls: list[Callable[[Path], object]] = [read_journal, Journal.resume]
-    for name, call in itertools.product(["nowhere", "no/where", "", "pipe", "z\0ero"], calls):
-        with pytest.raises(UsageError, match="cannot be opened"):
-            call(tmp_path / name)
-    for name in ["no/where", "", "pipe", "z\0ero"]:
-        with pytest.raises(UsageError, match="cannot be opened") as caught:
-            Journal.create(tmp_path / name)
-        sentence(caught, tmp_path / name, 2)
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
@@ -389,6 +161,46 @@ def test_a_disk_that_turned_read_only(tmp_path: Path, monkeypatch: pytest.Monkey
     assert list(recording.events) == FEW
     assert "Read-only file system" in journal.failure
     assert "Read-only file system" in Journal.create(tmp_path / "new").failure
+
+
+def test_it_stops_before_it_outgrows_its_limit(tmp_path: Path) -> None:
+    data = write(tmp_path / "whole", FEW)
+    ends = [at + 1 for at, byte in enumerate(data) if byte == ord("\n")]
+    for limit in sorted({0, *ends, *(end - 1 for end in ends)}):
+        path, said = tmp_path / f"journal{limit}", list[str]()
+        with Journal.create(path, clock=itertools.count(100).__next__, warn=said.append, max_bytes=limit) as journal:
+            for event in FEW:
+                journal.append(event)
+        fitting = max((end for end in ends if end <= limit), default=0)
+        assert path.read_bytes() == data[:fitting]  # not a byte more, and everything before it stays
+        assert said == ([journal.failure] if limit < len(data) else [])
+        if said:
+            assert f"larger than {limit} bytes" in journal.failure
+            assert "begin a new journal, or raise max_bytes" in journal.failure
+
+
+def test_what_fits_again_is_not_written_behind_what_did_not(tmp_path: Path) -> None:
+    """A hole in the record would be worse than its end."""
+    long, short = e.EpisodeStarted("x" * 300, Mark(0, 0), {}, {}), e.Ended("done")
+    with Journal.create(tmp_path / "journal", max_bytes=300) as journal:
+        journal.append(long)
+        journal.append(short)
+    assert read_journal(tmp_path / "journal").events == ()
+
+
+def test_a_journal_that_is_full_is_resumed_under_a_higher_limit(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    full = len(write(path, FEW[:3]))
+    journal, recording = Journal.resume(path, max_bytes=full)
+    with journal:
+        journal.append(FEW[3])
+    assert "larger than" in journal.failure
+    assert list(recording.events) == list(read_journal(path).events) == FEW[:3]
+    journal, _ = Journal.resume(path, max_bytes=2 * full)
+    with journal:
+        for event in FEW[3:]:
+            journal.append(event)
+    assert list(read_journal(path).events) == FEW
 
 
 LIMITED = """
