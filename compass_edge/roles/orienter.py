@@ -1,8 +1,8 @@
 """The Orienter O: what it is asked, and what its reply means.
 
 A prompt begins with what stays (one text for all three questions, the instruction, the plan without its satisfied flags,
-the memory, which only grows) and ends with what changes (the step at hand, the frame), so that a model which keeps its
-key-value prefix reads little more than the new frame.
+the memory, which only grows) and ends with what changes (the step at hand, the frame, what was wrong with the last reply),
+so that a model which keeps its key-value prefix reads little more than the new frame, and a repair not even that.
 """
 
 from __future__ import annotations
@@ -185,14 +185,15 @@ def _context(instruction: str, plan: Plan, memory: tuple[Fact, ...], max_steps: 
 def _question(
     context: tuple[str, ...], ask: str, frame: Image, *, repair: str, schema: Schema, max_tokens: int
 ) -> Question:
-    if repair:
-        ask += f"Your last reply was refused: {quote(repair, _REPAIR)} Reply again and put that right.\n"
-    return Question((_ROLE, *context, ask + _FRAME, frame, _CLOSING), schema, min(max_tokens, 8192))
+    refused = f"\nYour last reply was refused: {quote(repair, _REPAIR)} Put that right." if repair else ""
+    return Question((_ROLE, *context, ask + _FRAME, frame, refused + _CLOSING), schema, min(max_tokens, 8192))
 
 
 def _subtask(values: dict[str, Any]) -> Subtask:
-    before, tau, after = (str(values.get(name, "")).strip() for name in ("before", "tau", "after"))
-    return Subtask(said(values["subtask"], "subtask"), before, tau, after, values["completion"])
+    """V checks against tau: where it is asked for, it must be there."""
+    sentence, before, after = said(values["subtask"], "subtask"), values["before"].strip(), values["after"].strip()
+    tau = said(values["tau"], "tau") if "tau" in values else ""
+    return Subtask(sentence, before, tau, after, values["completion"])
 
 
 def _filled(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What O's replies mean: the first plan, edits of it, a review of it, and a look at a reply that is still being written."""
+"""What O's replies mean: the first plan, edits of it, a review of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from compass_edge.loop.plan import Plan, Step, Subtask
 from compass_edge.roles import orienter
-from compass_edge.roles.fields import Fields
 from compass_edge.roles.orienter import FirstReply, NextReply
 from compass_edge.roles.reply import InvalidReply
 
@@ -105,6 +104,13 @@ class TestFirst:
     @pytest.mark.parametrize("sentence", ["", "  \t"])
     def test_the_sentence_says_something(self, sentence: str) -> None:
         refused(lambda: read_first(subtask=sentence), '"subtask"')
+
+    @pytest.mark.parametrize("tau", ["", " \n"])
+    def test_the_expected_transition_says_something(self, tau: str) -> None:
+        refused(lambda: read_first(tau=tau), '"tau" must say something')
+
+    def test_what_it_looks_like_before_and_after_may_be_left_open(self) -> None:
+        assert read_first(before="", after=" ").subtask == Subtask("Put the cup on the mat.", "", "t", "", "brief")
 
     def test_a_plan_is_bounded(self) -> None:
         assert read_first(plan=[entry()] * MAX).plan is not None
@@ -210,6 +216,9 @@ class TestNext:
     def test_the_sentence_says_something(self) -> None:
         refused(lambda: read_next(subtask=" "), '"subtask"')
 
+    def test_the_expected_transition_says_something(self) -> None:
+        refused(lambda: read_next(tau=" "), '"tau" must say something')
+
 
 class TestReview:
     def test_nothing_omitted_is_the_very_same_plan(self) -> None:
@@ -224,55 +233,6 @@ class TestReview:
         refused(lambda: read_review(entry(outcome=" ")), '"outcome"')
         refused(lambda: read_review(entry(criterion=" ")), '"criterion"')
         refused(lambda: read_review(entry(), entry()), f"at most {MAX}")
-
-
-IDS = st.none() | st.integers(1, 7)
-WORDS = st.sampled_from(["", " ", "two", "x y", 'a "b"', "ü\\n"])
-EDITS = st.lists(
-    st.fixed_dictionaries(
-        {
-            "op": st.sampled_from(["add", "correct", "remove", "move", "swap"]),
-            "id": IDS,
-            "before": IDS,
-            "outcome": WORDS,
-            "criterion": WORDS,
-            "times": st.sampled_from([1, 1, 1, 1.0, 2]),
-        }
-    ),
-    max_size=3,
-)
-
-
-@settings(deadline=None)
-@given(EDITS, st.sampled_from(["Do it.", " Do it.\n", "", "x" * 241, 'Say "hi, {you}".']), st.booleans())
-def test_a_peek_agrees_with_the_reading_at_every_prefix(edits: list[dict[str, Any]], sentence: str, tau: bool) -> None:
-    values = {"edits": edits, **STEP, "subtask": sentence}
-    if not tau:
-        del values["tau"]
-    text = json.dumps(values)
-    expected = None
-    try:
-        read = orienter.read_next(text, PLAN, tau=tau, max_steps=MAX)
-        expected = (read.plan, read.subtask.sentence)
-    except InvalidReply:
-        pass
-    fields, seen = Fields(), dict[str, Any]()
-    for at, char in enumerate(text, start=1):
-        seen.update(fields.feed(char))
-        peeked = orienter.peek_next(seen, PLAN, max_steps=MAX)
-        assert peeked == (expected if {"edits", "subtask"} <= seen.keys() else None), text[:at]
-    assert seen == values
-
-
-def test_a_peek_keeps_the_very_same_plan() -> None:
-    peeked = orienter.peek_next({"edits": [], "subtask": "Do it."}, PLAN, max_steps=MAX)
-    assert peeked is not None
-    assert peeked[0] is PLAN
-
-
-@pytest.mark.parametrize("fields", [{}, {"edits": []}, {"subtask": "x"}, {"edits": 1, "subtask": "x"}])
-def test_a_peek_needs_both_fields(fields: dict[str, Any]) -> None:
-    assert orienter.peek_next(fields, PLAN, max_steps=MAX) is None
 
 
 ANY_JSON = st.recursive(

@@ -75,9 +75,13 @@ class TestPrefix:
         assert len(shared(next_step(PLAN, MEMORY), review)) == 6  # all but the question itself
         assert first.parts[0] == next_step(tau=False, instruction="Other.").parts[0]
 
-    def test_a_repair_comes_after_all_that_stays(self) -> None:
-        kept = shared(next_step(PLAN, MEMORY), next_step(PLAN, MEMORY, repair="Too long."))
-        assert "two cups" in str(kept[-1])
+    def test_a_repair_keeps_everything_through_the_frame(self) -> None:
+        for ask in (
+            next_step,
+            lambda **change: orienter.first(TASK, FRAMES[0], tau=True, max_steps=9, **change),
+            lambda **change: orienter.review(TASK, PLAN, MEMORY, FRAMES[0], max_steps=9, **change),
+        ):
+            assert shared(ask(), ask(repair="Too long."))[-1] == FRAMES[0]
 
     def test_the_plan_does_not_show_which_steps_are_satisfied(self) -> None:
         assert next_step(PLAN).parts[2] == next_step(PLAN.satisfy(1)).parts[2]
