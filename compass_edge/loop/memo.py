@@ -18,7 +18,8 @@ Why = Literal["needed", "early", "shown"]
 
 @dataclass(slots=True)
 class Entry:
-    call: Call
+    """Without the call itself: its clip would hold on to frames that the loop has let go of."""
+
     why: Why
     started_ns: int
     done_ns: int | None = None
@@ -53,7 +54,7 @@ class Memo:
 
     def begin(self, call: Call, now_ns: int, why: Why) -> None:
         """The call is on its way."""
-        self._entries[call.key] = Entry(call, why, now_ns)
+        self._entries[call.key] = Entry(why, now_ns)
         self.stats.started += why == "early"
         self.stats.shown += why == "shown"
         done = (key for key, entry in self._entries.items() if entry.reply is not None)

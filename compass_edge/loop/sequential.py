@@ -14,9 +14,13 @@ def run_sequential(episode: Episode, lanes: Lanes) -> None:
     while (need := episode.advance(memo, lanes.now_ns())) is not None:
         if not isinstance(need, Call):
             lanes.wait(episode.ticks.due_ns())
+            episode.ticks.newest()  # between two turns: a backlog that nobody will use is thinned
             continue
         while breakers[need.role].is_open(lanes.now_ns()) or not lanes.room(need.role):
-            lanes.wait(max(breakers[need.role].closed_again_ns, lanes.now_ns() + 1_000_000))
+            again = max(breakers[need.role].closed_again_ns, lanes.now_ns() + 1_000_000)
+            due = episode.ticks.due_ns()
+            lanes.wait(again if due is None else min(again, due))
+            episode.ticks.newest()  # a model that rests is no reason to lose frames
         job = Job(need.role, (need,))
         memo.begin(need, lanes.now_ns(), "needed")
         lanes.start(job)
