@@ -75,6 +75,11 @@ class ActiveStep:
             self, proposal=None, verifications=self.verifications + 1, tried=tried, watch=rule.rejected(self.watch)
         )
 
+    def restarted(self, frame: Mark) -> ActiveStep:
+        """From that frame on, with nothing of before but the verifications it has had."""
+        fresh = ActiveStep(self.step_id, self.subtask, frame)
+        return replace(fresh, verifications=self.verifications, stalled=self.stalled)
+
     def during(self, candidate: Mark) -> Mark:
         """The middle frame for V.
 

@@ -7,7 +7,6 @@ from functools import reduce, singledispatch
 from typing import Any
 
 from compass_edge.loop.active import ActiveStep, Proposal, Scored
-from compass_edge.loop.candidate import Watch
 from compass_edge.loop.events import (
     Asked,
     CompletionProposed,
@@ -122,7 +121,9 @@ def _replanned(state: State, plan: Plan) -> State:
 
 @_apply.register
 def _(event: StepBegun, state: State) -> State:
-    return _answered(state, active=ActiveStep(event.step_id, event.subtask, event.frame), described=None)
+    """No model was asked for it: `failures` stays, should O have had no valid words for the step."""
+    active = ActiveStep(event.step_id, event.subtask, event.frame)
+    return replace(state, attempts=0, repair="", active=active, described=None)
 
 
 @_apply.register
@@ -190,7 +191,7 @@ def _(event: Gap, state: State) -> State:
     active = state.active
     if event.restart:
         if active is not None:
-            active = replace(active, began=event.frame, stride=1, clip=(), watch=Watch(), candidate=None, proposal=None)
+            active = active.restarted(event.frame)
         return replace(state, here=event.frame, cursor=event.frame, active=active, over=False)
     if active is None:
         return state
