@@ -68,6 +68,10 @@ class Episode:
             tick = ticks.after(tick.mark.seq)
         return episode
 
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Told of the events from now on, after those who came before."""
+        self._subscribers = (*self._subscribers, subscriber)
+
     def restart(self, first: Tick, reason: str) -> None:
         """The frames since the last event are lost: the step in flight begins again at this one."""
         self.commit(Gap(first.mark, 0, reason, restart=True))

@@ -11,9 +11,10 @@ from compass_edge.loop.breaker import Breaker
 from compass_edge.loop.call import Call, Failure
 from compass_edge.loop.episode import Episode
 from compass_edge.loop.events import Role
+from compass_edge.loop.freshness import Fresh, fresh
 from compass_edge.loop.lanes import ROLES, Finished, Job, Lanes, Signal
 from compass_edge.loop.memo import Memo
-from compass_edge.loop.speculation import Foresight, Fresh, fresh
+from compass_edge.loop.speculation import Foresight
 
 # P has seen a frame that is newer than the events: the state to read the score under, and the score.
 OnFresh = Callable[[Episode, Fresh, float], None]
@@ -122,18 +123,19 @@ class Scheduler:
 
     def _dispatch_fresh(self, active: list[Episode], needs: dict[Episode, Call], others_wait: bool) -> None:
         """Takes turns with the calls that are needed, so that neither starves."""
-        if not self._free("prm") or (others_wait and not self._fresh_turn):
+        if not self._free("prm"):
+            return
+        if others_wait and not self._fresh_turn:
             self._fresh_turn = True
             return
         for episode in active:
-            found = fresh(episode, self._written, needs.get(episode))
-            if found is None or self.memo.known(found.call.key) or found.call.key in self._keys(needs):
-                continue
-            self._fresh[found.call.key] = (episode, found)
-            self.memo.begin(found.call, self._lanes.now_ns(), "shown")
-            self._launch(Job("prm", (found.call,)))
-            self._fresh_turn = False
-            return
+            for found in fresh(episode, self.memo, self._written):
+                if not self.memo.known(found.call.key) and found.call.key not in self._keys(needs):
+                    self._fresh[found.call.key] = (episode, found)
+                    self.memo.begin(found.call, self._lanes.now_ns(), "shown")
+                    self._launch(Job("prm", (found.call,)))
+                    self._fresh_turn = False
+                    return
 
     def _early(self, active: list[Episode], wanted: dict[Role, dict[str, Call]]) -> dict[Role, list[Call]]:
         """Calls that will be needed, for the lanes that would otherwise be idle."""

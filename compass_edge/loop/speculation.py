@@ -6,25 +6,21 @@ call, and counts only if the Navigator then asks for exactly that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from compass_edge.loop.call import Call, Failure
 from compass_edge.loop.episode import Episode
-from compass_edge.loop.events import FrameScored, Oriented, Role, StepBegun, Verified
-from compass_edge.loop.mark import Mark
+from compass_edge.loop.events import FrameScored, Role, Verified
+from compass_edge.loop.freshness import begun
 from compass_edge.loop.memo import Memo
-from compass_edge.loop.navigator import Command, NextStep, Orient, Score, Verify, in_the_plans_words
-from compass_edge.loop.plan import Plan, Subtask
+from compass_edge.loop.navigator import Command, NextStep, Orient, Score, Verify
 from compass_edge.loop.reading import event_of
 from compass_edge.loop.state import State, apply
-from compass_edge.loop.ticks import Tick, Ticks
 from compass_edge.loop.turn import Pause, longer, score_call, turn
+from compass_edge.loop.written import Written
 from compass_edge.roles import orienter, verifier
 
-# Fields of replies that are still being written, by the key of their call.
-Written = Mapping[str, Mapping[str, Any]]
 # Turns to imagine: an acceptance, the next step's scores, and what they lead to.
 DEPTH = 64
 
@@ -88,11 +84,11 @@ class Foresight:
         elif isinstance(command, NextStep):
             peeked = orienter.peek_next(dict(fields), state.the_plan, max_steps=state.settings.max_steps)
             if peeked is not None:
-                yield _begun(state, call.frame, *peeked)
+                yield begun(state, call.frame, *peeked)
         elif isinstance(command, Orient):
             peeked = orienter.peek_first(dict(fields), max_steps=state.settings.max_steps)
             if peeked is not None:
-                yield _begun(state, call.frame, *peeked)
+                yield begun(state, call.frame, *peeked)
 
     def _scores(self, state: State) -> Iterator[Call]:
         """The ticks after the one that is being scored."""
@@ -104,44 +100,3 @@ class Foresight:
             active, seq = longer(active, tick, state.settings), tick.mark.seq
             if place:
                 yield score_call(active, tick, self.episode.ticks, self.episode.names)
-
-
-def _begun(state: State, frame: Mark, plan: Plan, sentence: str) -> State:
-    """With the next step in flight, as far as P is concerned: it is told no more than the sentence."""
-    step = plan.next_open
-    if step is None:
-        return state
-    subtask = Subtask(sentence, "", "", "")
-    oriented = apply(state, Oriented(frame, True, (), plan, subtask))
-    return apply(oriented, StepBegun(step.id, plan.position, frame, subtask))
-
-
-@dataclass(frozen=True, slots=True)
-class Fresh:
-    """P's call for the newest tick of all, to show how things stand before the backlog is worked off."""
-
-    call: Call
-    state: State  # under which its score is to be read
-
-
-def fresh(episode: Episode, written: Written, pending: Call | None) -> Fresh | None:
-    """For the step in flight; while O is still being asked, for the next step in the plan's own words."""
-    state, newest = episode.state, episode.ticks.newest()
-    if newest is None or state.plan is None or newest.mark.seq <= state.cursor.seq:
-        return None
-    if state.active is None:
-        if state.plan.next_open is None:
-            return None
-        fields = dict(written.get(pending.key, {})) if pending is not None else {}
-        peeked = orienter.peek_next(fields, state.plan, max_steps=state.settings.max_steps)
-        state = _begun(state, state.here, *(peeked or (state.plan, in_the_plans_words(state.plan).sentence)))
-    active = state.the_step
-    for tick in _ticks_since(episode.ticks, state.cursor.seq):
-        active = longer(active, tick, state.settings)
-    return Fresh(score_call(active, newest, episode.ticks, episode.names), state)
-
-
-def _ticks_since(ticks: Ticks, seq: int) -> Iterator[Tick]:
-    while (tick := ticks.after(seq)) is not None:
-        yield tick
-        seq = tick.mark.seq
