@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from compass_edge.loop.call import Call, Failure, Reply
 from compass_edge.loop.events import Event, FrameScored, Oriented, ReplyInvalid, Reviewed, Verified
@@ -10,6 +11,12 @@ from compass_edge.loop.navigator import Command, NextStep, Review, Score, Verify
 from compass_edge.loop.state import State
 from compass_edge.roles import orienter, verifier
 from compass_edge.roles.reply import InvalidReply
+
+# Who looks ahead reads the same replies again and again.
+_first = lru_cache(maxsize=128)(orienter.read_first)
+_next = lru_cache(maxsize=128)(orienter.read_next)
+_review = lru_cache(maxsize=128)(orienter.read_review)
+_verdict = lru_cache(maxsize=128)(verifier.read)
 
 
 def event_of(state: State, command: Command, call: Call, reply: Reply) -> Event:
@@ -27,7 +34,7 @@ def _read(state: State, command: Command, call: Call, reply: float | str) -> Eve
         return FrameScored(call.frame, _score(reply))
     text = str(reply)
     if isinstance(command, Verify):
-        verdict = verifier.read(text)
+        verdict = _verdict(text)
         return Verified(
             call.frame,
             verdict.accepted,
@@ -38,11 +45,11 @@ def _read(state: State, command: Command, call: Call, reply: float | str) -> Eve
             verdict.verdict,
         )
     if isinstance(command, Review):
-        return Reviewed(call.frame, orienter.read_review(text, state.the_plan, max_steps=rules.max_steps))
+        return Reviewed(call.frame, _review(text, state.the_plan, max_steps=rules.max_steps))
     if isinstance(command, NextStep):
-        said = orienter.read_next(text, state.the_plan, tau=tau, max_steps=rules.max_steps)
+        said = _next(text, state.the_plan, tau=tau, max_steps=rules.max_steps)
         return Oriented(call.frame, True, (), said.plan, said.subtask)
-    first = orienter.read_first(text, tau=tau, max_steps=rules.max_steps)
+    first = _first(text, tau=tau, max_steps=rules.max_steps)
     return Oriented(call.frame, first.grounded, first.objects, first.plan, first.subtask)
 
 
