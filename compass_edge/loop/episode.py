@@ -107,6 +107,8 @@ class Episode:
             reply = memo.ask(this.need.key, now_ns)
             if reply is None:
                 self._asked = this.need
+                keep, since, used = self.state.keeps()
+                self.ticks.let_go(keep, since, max(used, this.need.frame.seq))  # its tick is in use from now on
                 return this.need
             self.commit(event_of(self.state, this.command, this.need, reply))
         return None

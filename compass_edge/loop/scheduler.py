@@ -15,6 +15,7 @@ from compass_edge.loop.freshness import Fresh, fresh
 from compass_edge.loop.lanes import ROLES, Finished, Job, Lanes, Signal
 from compass_edge.loop.memo import Memo
 from compass_edge.loop.speculation import Foresight
+from compass_edge.loop.ticks import Tick
 
 # P has seen a frame that is newer than the events: the state to read the score under, and the score.
 OnFresh = Callable[[Episode, Fresh, float], None]
@@ -43,6 +44,7 @@ class Scheduler:
         self._fresh_turn = True
         self._coming: deque[Episode] = deque()  # not admitted yet: their calls are made early if a lane is idle
         self._since: dict[Episode, tuple[Role, int]] = {}  # the model that an episode waits for, and since when
+        self._newest: dict[Episode, Tick | None] = {}  # before the turn: what comes during it is news too
         self._alone: set[str] = set()  # calls that failed together with others
         self._stopping = False
 
@@ -77,9 +79,11 @@ class Scheduler:
                 active.append(new)
             if place == len(active):
                 return needs
+            self._newest[active[place]] = active[place].ticks.newest()
             need = active[place].advance(self.memo, self._lanes.now_ns())
             if need is None:
                 self._since.pop(active[place], None)
+                del self._newest[active[place]]
                 del active[place]
                 continue
             if isinstance(need, Call):
@@ -211,7 +215,7 @@ class Scheduler:
 
         A live ring is read meanwhile: looking for the newest tick is what keeps its frames from being overwritten.
         """
-        before = [episode.ticks.newest() for episode in active]
+        before = [self._newest[episode] for episode in active]
         while not self._stopping:
             until = self._until(active, needs)
             signals = self._lanes.wait(until)

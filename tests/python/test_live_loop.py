@@ -12,22 +12,23 @@ from typing import Any
 
 import pytest
 from conftest import VIDEOS, eventually
-from filmed import Camera, Film, Run, seeing_models
+from filmed import EVERY, SIZE, Camera, Film, Run, SeeingPrm, seeing_models
 
-from compass_edge.frames.source import open_source
+from compass_edge.frames.source import open_source, push_ring
 from compass_edge.loop.call import Models
 from compass_edge.loop.episode import Episode
-from compass_edge.loop.events import Ended, Event, FrameScored, Gap, ReplyInvalid, StreamEnded, Verified
-from compass_edge.loop.intake import RecordedTicks
+from compass_edge.loop.events import Ended, Event, FrameScored, Gap, Oriented, ReplyInvalid, StreamEnded, Verified
+from compass_edge.loop.intake import LiveTicks, RecordedTicks
 from compass_edge.loop.journal import Journal
 from compass_edge.loop.lanes import Limits
 from compass_edge.loop.overlapped import Overlapped
 from compass_edge.loop.pool import run_pool
-from compass_edge.loop.progress import Progress
+from compass_edge.loop.scheduler import Policy, Scheduler
 from compass_edge.loop.sequential import run_sequential
 from compass_edge.loop.settings import Settings
 from compass_edge.loop.state import State
 from compass_edge.loop.thread_lanes import ThreadLanes
+from compass_edge.loop.ticks import Tick
 from compass_edge.scripted.scenario import load
 from compass_edge.scripted.world import World
 
@@ -261,6 +262,81 @@ def test_a_loop_that_is_too_slow_says_what_it_leaves_out(tubes: Film, execute: E
     assert all(end.frame.seq == len(tubes.frames) - 1 for end in ends)
 
 
+@dataclass
+class Counting:
+    inner: SeeingPrm
+    calls: int = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def score(self, clips: Any) -> Any:
+        self.calls += 1
+        return self.inner.score(clips)
+
+
+def test_a_tick_that_a_model_is_asked_about_is_not_thinned_away(tubes: Film) -> None:
+    """Otherwise a slow model's replies would be for frames that are gone, and it would be asked again and again."""
+    talker = seeing_models(tubes.world, {**QUICK, "orienter": 0.2, "prm": 0.04})
+    prm = Counting(talker.prm)  # type: ignore[arg-type]
+    models = replace(talker, prm=prm)
+    with Camera(tubes, speed=40, backlog=3) as camera, ThreadLanes(models) as lanes:
+        run = Run(tubes, camera.ticks, models)
+        run_sequential(run.episode, lanes)
+    assert camera.ticks.stats.dropped > 0
+    assert run.told(Oriented)[0].frame.seq == 0
+    assert prm.calls == len(run.told(FrameScored))
+
+
+class Ambush(LiveTicks):
+    """The next tick, or the end, comes just when the newest is asked for the `moment`-th time after nothing was new."""
+
+    spring: Callable[[], None]
+    moment: int
+    asked = 0
+
+    def after(self, seq: int) -> Tick | None:
+        tick = super().after(seq)
+        self.asked = 0 if tick is None else self.moment
+        return tick
+
+    def newest(self) -> Tick | None:
+        self.asked += 1
+        if self.asked == self.moment:
+            self.spring()
+        return super().newest()
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("moment", [1, 2, 3])
+def test_a_last_tick_that_comes_at_any_moment_is_seen(tubes: Film, fresh: bool, moment: int) -> None:
+    ring = push_ring(*SIZE, format=tubes.frames[0]["format"], leases=2)
+    writer, ticks = ring.writer(), Ambush(ring, tubes.settings)
+    left = list(tubes.frames[: 3 * EVERY + 1])
+
+    def spring() -> None:
+        for _ in range(EVERY if left else 0):
+            frame = dict(left.pop(0))
+            writer.push(frame.pop("picture"), **frame)
+        if not left:
+            ticks.end()
+
+    ticks.spring, ticks.moment = spring, moment
+    frame = dict(left.pop(0))
+    writer.push(frame.pop("picture"), **frame)
+    models = seeing_models(tubes.world)
+    with ThreadLanes(models) as lanes:
+        run = Run(tubes, ticks, models)
+        scheduler = Scheduler(lanes, models.max_batch, Policy(fresh=fresh))
+        watchdog = threading.Timer(20, scheduler.stop)
+        watchdog.start()
+        scheduler.run([run.episode])
+        watchdog.cancel()
+        watchdog.join()
+    assert [event.frame.seq for event in run.told(FrameScored)] == [5, 10, 15]
+    assert run.states[-1].outcome == "incomplete"
+
+
 def never(ticks: int) -> World:
     """O has a plan, and nothing of it ever happens."""
     world = load("sequence").world
@@ -273,7 +349,6 @@ def test_a_real_video_runs_to_its_end(execute: Execute) -> None:
     path = VIDEOS / "robomme" / "pick_red_2x.mp4"
     if not path.exists():
         pytest.skip("the shared videos are not here")
-    shown: list[Progress] = []
     models = seeing_models(never(1), sight=lambda frame: int(frame.seq))
     with open_source(str(path)) as source, ThreadLanes(models) as lanes:
         settings = Settings(every=1, max_frames=16)
@@ -290,4 +365,3 @@ def test_a_real_video_runs_to_its_end(execute: Execute) -> None:
     assert scored == list(range(1, frames))
     assert episode.state.outcome == "incomplete"
     assert episode.state.verified == 0
-    assert shown == []
