@@ -192,7 +192,8 @@ def _(event: Gap, state: State) -> State:
     if event.restart:
         if active is not None:
             active = active.restarted(event.frame)
-        return replace(state, here=event.frame, cursor=event.frame, active=active, over=False)
+        here = replace(state, here=event.frame, cursor=event.frame, active=active, over=False)
+        return replace(here, attempts=0, repair="")  # the next call shows other frames
     if active is None:
         return state
     return replace(state, active=replace(active, watch=state.settings.candidate.interrupted(active.watch)))

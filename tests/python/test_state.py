@@ -217,6 +217,10 @@ class TestGap:
         step = after(spent, gap(9, restart=True), max_verifications=2).the_step
         assert (step.verifications, step.stalled) == (2, True)
 
+    def test_after_a_restart_every_call_is_a_new_one(self) -> None:
+        state = after(ONE_OF_THREE, invalid("next", "schema", 5), gap(9, restart=True))
+        assert (state.attempts, state.repair, state.failures) == (0, "", 1)
+
     def test_frames_may_count_from_zero_after_a_restart(self) -> None:
         state = after(IN_FLIGHT, turned_down(50), gap(0, restart=True), scored(1, 0.4))
         assert state.the_step.tried < state.the_step.newest.seq
