@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from conftest import eventually
 
 from compass_edge.frames.clip import read_number, write_clip
 from compass_edge.frames.source import open_source, push_ring
@@ -16,8 +19,12 @@ from compass_edge.loop.call import Models
 from compass_edge.loop.episode import Episode, Subscriber
 from compass_edge.loop.events import Event
 from compass_edge.loop.intake import LiveTicks
+from compass_edge.loop.overlapped import Overlapped
+from compass_edge.loop.pool import run_pool
+from compass_edge.loop.sequential import run_sequential
 from compass_edge.loop.settings import Settings
 from compass_edge.loop.state import State
+from compass_edge.loop.thread_lanes import ThreadLanes
 from compass_edge.loop.ticks import Ticks
 from compass_edge.models import Cancelled, Clip, Image, OnText, Question
 from compass_edge.scripted.models import scripted_models
@@ -26,6 +33,7 @@ from compass_edge.scripted.world import World
 EVERY = 5
 SIZE = (160, 96)
 RATE = 30
+QUICK = {"orienter": 0.02, "prm": 0.002, "verifier": 0.008}
 # The tick that a picture shows.
 Sight = Callable[[Any], int]
 
@@ -181,3 +189,25 @@ class Run:
 
     def told(self, kind: type[Event]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
+
+
+Execute = Callable[[Episode, ThreadLanes, Models], Any]
+
+
+def sequential(episode: Episode, lanes: ThreadLanes, _models: Models) -> None:
+    run_sequential(episode, lanes)
+
+
+def overlapped(episode: Episode, lanes: ThreadLanes, models: Models) -> None:
+    Overlapped(episode, lanes, models, lambda progress: None).run()
+
+
+def pool(episode: Episode, lanes: ThreadLanes, models: Models) -> None:
+    run_pool([episode], lanes, models)
+
+
+@contextmanager
+def no_thread_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    assert eventually(lambda: set(threading.enumerate()) <= before)
