@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 from chaos import ChaosLatency, chaos_models, chaos_world
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from compass_edge.loop.active import ActiveStep
 from compass_edge.loop.call import Models
@@ -24,10 +28,12 @@ from compass_edge.loop.events import (
     StepBegun,
     Verified,
 )
+from compass_edge.loop.journal import Journal
 from compass_edge.loop.lanes import Limits
 from compass_edge.loop.overlapped import Overlapped
 from compass_edge.loop.pool import run_pool
 from compass_edge.loop.progress import Phase, Progress, progress_of
+from compass_edge.loop.recording import read_journal
 from compass_edge.loop.sequential import run_sequential
 from compass_edge.loop.settings import Settings
 from compass_edge.loop.state import State
@@ -35,7 +41,8 @@ from compass_edge.loop.thread_lanes import ThreadLanes
 from compass_edge.loop.virtual_lanes import VirtualLanes
 from compass_edge.scripted.ticks import ScriptedTicks
 
-EPISODES = 1200
+SOAK = os.environ.get("COMPASS_EDGE_EPISODES")  # `make soak`: more of them, other ones each time
+EPISODES = int(SOAK or 1200)
 LATE = 0.03
 GROUP = 5  # episodes that share a pool
 
@@ -89,25 +96,35 @@ def assert_same(run: Run, reference: list[Event], what: str) -> None:
     assert len(run.events) == len(reference), what
 
 
-@pytest.mark.parametrize("group", range(EPISODES // GROUP))
-def test_the_three_executors_tell_the_same_story(group: int) -> None:
+@settings(
+    max_examples=EPISODES // GROUP, deadline=None, derandomize=SOAK is None, suppress_health_check=list(HealthCheck)
+)
+@given(
+    seeds=st.lists(st.integers(0, 10**9), min_size=GROUP, max_size=GROUP, unique=True),
+    order=st.integers(0, 10**9),
+    at_once=st.integers(1, GROUP),
+    workers=st.integers(1, 2),
+    max_batch=st.integers(1, 4),
+)
+def test_the_three_executors_tell_the_same_story(
+    seeds: list[int], order: int, at_once: int, workers: int, max_batch: int
+) -> None:
     """1,200 random episodes: edits, rejections, repeats, early ends, invalid, late and missing replies, lost frames."""
-    seeds = range(group * GROUP, (group + 1) * GROUP)
     references = {seed: sequential(seed).events for seed in seeds}
 
     for seed in seeds:  # live: ticks come in their own time, models answer in any order
-        models = chaos_models(max_batch=1 + seed % 3)
-        lanes = lanes_for(models, seed + 1, at_once=1 + seed % 2)
+        models = chaos_models(max_batch)
+        lanes = lanes_for(models, order, workers)
         run = Run(seed, models, lanes.now_ns)
         shown: list[Progress] = []
         Overlapped(run.episode, lanes, models, shown.append).run()
         assert_same(run, references[seed], f"overlapped, seed {seed}")
         assert all(progress.provisional for progress in shown)
 
-    models = chaos_models(max_batch=1 + group % 4)
-    lanes = lanes_for(models, group, at_once=1 + group % 2)
+    models = chaos_models(max_batch)
+    lanes = lanes_for(models, order, workers)
     runs = {seed: Run(seed, models) for seed in seeds}
-    run_pool((run.episode for run in runs.values()), lanes, models, at_once=1 + group % GROUP)
+    run_pool((run.episode for run in runs.values()), lanes, models, at_once=at_once)
     for seed, run in runs.items():
         assert_same(run, references[seed], f"pool, seed {seed}")
 
@@ -133,7 +150,7 @@ def test_invariants(first: int) -> None:
         check_invariants(sequential(seed), settings_of(seed))
 
 
-def check_invariants(run: Run, settings: Settings) -> None:
+def check_invariants(run: Run, rules: Settings) -> None:
     verified, satisfied = 0.0, []
     for event, state in zip(run.events, run.states, strict=True):
         now = progress_of(state)
@@ -143,15 +160,15 @@ def check_invariants(run: Run, settings: Settings) -> None:
         assert now.verified - 1e-9 <= now.value <= 100
         if state.active is not None and state.plan is not None:
             assert now.value < 100 * (state.plan.done + 1) / state.plan.size, "an unverified step counts as complete"
-            assert state.active.verifications <= settings.max_verifications
-            assert len(state.active.clip) + 1 <= settings.max_frames
+            assert state.active.verifications <= rules.max_verifications
+            assert len(state.active.clip) + 1 <= rules.max_frames
         if state.plan is not None:
             kept = [step for step in state.plan.steps if step.satisfied]
             assert kept[: len(satisfied)] == satisfied, "a satisfied step changed"
             assert [step.satisfied for step in state.plan.steps] == sorted(
                 (step.satisfied for step in state.plan.steps), reverse=True
             )
-            assert len({step.id for step in state.plan.steps}) == len(state.plan.steps) <= settings.max_steps
+            assert len({step.id for step in state.plan.steps}) == len(state.plan.steps) <= rules.max_steps
             assert len(state.memory) == len(kept)
             satisfied = kept
         assert (now.phase is Phase.DONE) == (state.outcome == "done")
@@ -184,20 +201,30 @@ def untroubled(seed: int) -> list[Event]:
     return run.events
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_a_kill_after_any_event_resumes_to_the_same_end(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(30))
+def test_a_kill_at_any_journal_write_resumes_to_the_same_end(seed: int, tmp_path: Path) -> None:
+    """Before a record, after it, and in the middle of it."""
     reference = sequential(seed).events
+    with Journal.create(tmp_path / "whole") as journal:
+        for event in reference:
+            journal.append(event)
+    records = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
     models = chaos_models()
     for cut in range(1, len(reference)):
-        told: list[Event] = []
-        episode = Episode.resume(
-            reference[:cut],
-            ScriptedTicks(chaos_world(seed)),
-            models.names(),
-            (lambda event, state, told=told: told.append(event),),
-        )
-        run_sequential(episode, lanes_for(models, seed + cut))
-        assert told == reference[cut:], f"killed after event {cut}"
+        head, torn = b"".join(records[: cut + 1]), records[cut + 1][: cut % len(records[cut + 1])]
+        path = tmp_path / "cut"
+        path.write_bytes(head + torn)
+        journal, recording = Journal.resume(path)
+        assert recording.events == tuple(reference[:cut])
+        assert recording.cut_bytes == len(torn)
+        with journal:
+            told = (lambda event, _state, journal=journal: journal.append(event),)
+            episode = Episode.resume(list(recording.events), ScriptedTicks(chaos_world(seed)), models.names(), told)
+            if cut % 2:
+                run_sequential(episode, lanes_for(models, seed + cut))
+            else:
+                Overlapped(episode, lanes_for(models, seed + cut), models).run()
+        assert read_journal(path).events == tuple(reference), f"killed after event {cut}"
 
 
 def test_a_clip_is_thinned_by_its_frames_alone() -> None:
