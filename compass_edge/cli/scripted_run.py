@@ -50,6 +50,9 @@ class WatchedLanes:
     def room(self, role: Role) -> int:
         return self.lanes.room(role)
 
+    def stuck(self, role: Role) -> bool:
+        return self.lanes.stuck(role)
+
     def start(self, job: Job) -> None:
         self.lanes.start(job)
 

@@ -73,7 +73,10 @@ class Episode:
         self._subscribers = (*self._subscribers, subscriber)
 
     def restart(self, first: Tick, reason: str) -> None:
-        """The frames since the last event are lost: the step in flight begins again at this one."""
+        """The frames since the last event are lost: the step in flight begins again at this one.
+
+        What was completed meanwhile was seen by nobody, and V will not count what is there from the start.
+        """
         self.commit(Gap(first.mark, 0, reason, restart=True))
 
     @property

@@ -31,7 +31,7 @@ _USUAL_RATE = 30.0  # of a recording that says neither its rate nor its frames' 
 
 
 def open_ticks(
-    source: Source, settings: Settings | None = None, *, backlog: int | None = None, max_bytes: int = 1 << 30
+    source: Source, settings: Settings | None = None, *, backlog: int | None = None, max_bytes: int = 2 << 30
 ) -> RecordedTicks | LiveTicks:
     """A live source's ticks come by themselves once it is started; a recording's when they are asked for."""
     if source.info.live:
@@ -47,7 +47,7 @@ class RecordedTicks:
     """
 
     def __init__(
-        self, source: Source, settings: Settings | None = None, *, backlog: int = LOOKAHEAD, max_bytes: int = 1 << 30
+        self, source: Source, settings: Settings | None = None, *, backlog: int = LOOKAHEAD, max_bytes: int = 2 << 30
     ) -> None:
         settings = settings or Settings()
         self.failure = ""  # why the recording could not be read on, or that it was cut off
@@ -148,7 +148,7 @@ class LiveTicks:
         since: int | None = None,
         numbered_from: int = 0,
         backlog: int = BACKLOG,
-        max_bytes: int = 1 << 30,
+        max_bytes: int = 2 << 30,
     ) -> None:
         if numbered_from < 0:
             raise UsageError(f"Frames are numbered from 0 or a later number, and {numbered_from} came.")

@@ -56,6 +56,9 @@ class Lanes(Protocol):
     def room(self, role: Role) -> int:
         """Jobs that can be started now."""
 
+    def stuck(self, role: Role) -> bool:
+        """Any thread: a call is past its deadline, and its model still has not returned."""
+
     def start(self, job: Job) -> None:
         """There must be room."""
 

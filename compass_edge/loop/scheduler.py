@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from compass_edge.loop.breaker import Breaker
 from compass_edge.loop.call import Call, Failure
@@ -14,7 +15,7 @@ from compass_edge.loop.events import Role
 from compass_edge.loop.freshness import Fresh, fresh
 from compass_edge.loop.lanes import ROLES, Finished, Job, Lanes, Signal
 from compass_edge.loop.memo import Memo
-from compass_edge.loop.speculation import Foresight
+from compass_edge.loop.speculation import Foresight, Reached
 from compass_edge.loop.ticks import Tick
 
 # P has seen a frame that is newer than the events: the state to read the score under, and the score.
@@ -43,6 +44,7 @@ class Scheduler:
         self._fresh: dict[str, tuple[Episode, Fresh]] = {}
         self._fresh_turn = True
         self._coming: deque[Episode] = deque()  # not admitted yet: their calls are made early if a lane is idle
+        self._reached: WeakKeyDictionary[Episode, Reached] = WeakKeyDictionary()
         self._since: dict[Episode, tuple[Role, int]] = {}  # the model that an episode waits for, and since when
         self._newest: dict[Episode, Tick | None] = {}  # before the turn: what comes during it is news too
         self._alone: set[str] = set()  # calls that failed together with others
@@ -54,7 +56,8 @@ class Scheduler:
 
     @property
     def fault(self) -> bool:
-        return any(breaker.tripped for breaker in self.breakers.values())
+        """Any thread: a model does not answer."""
+        return any(self.breakers[role].tripped or self._lanes.stuck(role) for role in ROLES)
 
     def run(self, episodes: Iterable[Episode]) -> None:
         waiting, active = iter(episodes), list[Episode]()
@@ -177,6 +180,7 @@ class Scheduler:
             self._policy.ticks_ahead,
             self._policy.doubts,
             episode not in self._coming,
+            self._reached,
             idle,
         )
 

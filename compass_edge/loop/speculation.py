@@ -6,7 +6,7 @@ call, and counts only if the Navigator then asks for exactly that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 
 from compass_edge.loop.call import Call, Failure
@@ -17,12 +17,21 @@ from compass_edge.loop.memo import Memo
 from compass_edge.loop.navigator import Command, NextStep, Orient, Score, Verify
 from compass_edge.loop.reading import event_of
 from compass_edge.loop.state import State, apply
-from compass_edge.loop.turn import Pause, longer, score_call, turn
+from compass_edge.loop.turn import Pause, Turn, longer, score_call, turn
 from compass_edge.loop.written import Written
 from compass_edge.roles import orienter, verifier
 
 # Turns to imagine: an acceptance, the next step's scores, and what they lead to.
 DEPTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far known replies lead beyond the events of an episode whose turn has not come."""
+
+    base: State
+    state: State
+    left: int  # turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +44,7 @@ class Foresight:
     ticks_ahead: int  # of P, beyond the tick that is needed
     doubts: bool  # imagine a rejection too, not only what is likelier
     admitted: bool  # the episode's turn has come
+    reached: MutableMapping[Episode, Reached]  # how far known replies led when somebody last looked
     idle: Callable[[Role], bool]  # whether there is anybody to make such a call
 
     def calls(self) -> Iterator[Call]:
@@ -42,32 +52,41 @@ class Foresight:
 
         The call that the episode waits for is not among them, unless its turn has not come yet.
         """
-        return self._imagine(self.episode.state, DEPTH, real=self.admitted)
+        base = self.episode.state
+        at = self.reached.get(self.episode)
+        if at is None or at.base is not base:
+            at = Reached(base, base, DEPTH)
+        state, left, _ = self._follow(at.state, at.left)
+        self.reached[self.episode] = Reached(base, state, left)
+        return self._imagine(state, left, real=self.admitted and state is base)
 
-    def _imagine(self, state: State, depth: int, *, real: bool, scores_only: bool = False) -> Iterator[Call]:
-        for left in range(depth, 0, -1):
-            if state.outcome is not None:
-                return
+    def _follow(self, state: State, left: int) -> tuple[State, int, Turn | None]:
+        """As far as known replies lead, in so many turns at most, and the turn that then needs one."""
+        while left > 0 and state.outcome is None:
             this = turn(state, self.episode.ticks, self.episode.names)
             if isinstance(this.need, Pause):
-                return
-            if not isinstance(this.need, Call):
+                break
+            if isinstance(this.need, Call):
+                reply = self.memo.peek(this.need.key)
+                if reply is None or isinstance(reply, Failure):
+                    return state, left, this
+                state = apply(state, event_of(state, this.command, this.need, reply))
+            else:
                 state = apply(state, this.need)
-                continue
-            if scores_only and this.need.role != "prm":
-                return
-            reply = self.memo.peek(this.need.key)
-            if reply is not None and not isinstance(reply, Failure):
-                state, real = apply(state, event_of(state, this.command, this.need, reply)), False
-                continue
-            if not real:
-                yield this.need
-            if isinstance(this.command, Score) and self.idle("prm"):
-                yield from self._scores(state)
-            for guess in self._guesses(state, this.command, this.need):
-                # Of a step that O is still describing only the sentence is known: enough for P, not for V.
-                yield from self._imagine(guess, left - 1, real=False, scores_only=this.need.role == "orienter")
+            left -= 1
+        return state, left, None
+
+    def _imagine(self, state: State, left: int, *, real: bool, scores_only: bool = False) -> Iterator[Call]:
+        state, left, this = self._follow(state, left)
+        if this is None or not isinstance(this.need, Call) or (scores_only and this.need.role != "prm"):
             return
+        if not real:
+            yield this.need
+        if isinstance(this.command, Score) and self.idle("prm"):
+            yield from self._scores(state)
+        for guess in self._guesses(state, this.command, this.need):
+            # Of a step that O is still describing only the sentence is known: enough for P, not for V.
+            yield from self._imagine(guess, left - 1, real=False, scores_only=this.need.role == "orienter")
 
     def _guesses(self, state: State, command: Command, call: Call) -> Iterator[State]:
         """What the reply may turn out to be, from what is written of it already."""

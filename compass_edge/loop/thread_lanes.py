@@ -54,6 +54,10 @@ class ThreadLanes:
     def room(self, role: Role) -> int:
         return self._limits.at_once[role] - sum(running.job.role == role for running in self._running)
 
+    def stuck(self, role: Role) -> bool:
+        now = self._clock()
+        return any(running.job.role == role and now > running.deadline_ns for running in tuple(self._running))
+
     def start(self, job: Job) -> None:
         running = _Running(job, self._clock() + round(self._limits.deadline_s[job.role] * 1e9))
         self._running.append(running)

@@ -47,6 +47,9 @@ class VirtualLanes:
     def room(self, role: Role) -> int:
         return self._limits.at_once[role] - sum(running.job.role == role for running in self._running.values())
 
+    def stuck(self, _role: Role) -> bool:
+        return False
+
     def start(self, job: Job) -> None:
         self._running[id(job)] = _Running(job, self._now_ns)
         allowed = round(self._limits.deadline_s[job.role] * 1e9)

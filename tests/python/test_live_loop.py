@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -158,7 +159,7 @@ def test_a_model_in_trouble_stops_neither_the_run_nor_the_camera(
     assert camera.ticks.stats.frames.missing == 0
 
 
-def test_a_model_that_never_returns_can_be_stopped(tubes: Film) -> None:
+def test_a_model_that_never_returns_is_a_fault_and_can_be_stopped(tubes: Film) -> None:
     """Its worker is lost until the model returns; the frames come in all the while."""
     back = threading.Event()
     talker = seeing_models(tubes.world, QUICK)
@@ -168,7 +169,14 @@ def test_a_model_that_never_returns_can_be_stopped(tubes: Film) -> None:
     with no_thread_left(), Camera(tubes, speed=20) as camera, ThreadLanes(models, limits) as lanes:
         run = Run(tubes, camera.ticks, models)
         executor = Overlapped(run.episode, lanes, models)
-        host = threading.Thread(target=lambda: (camera.finish(), executor.stop()))
+
+        def host_program() -> None:
+            camera.finish()
+            while not executor.fault:
+                time.sleep(0.01)
+            executor.stop()
+
+        host = threading.Thread(target=host_program)
         host.start()
         executor.run()
         host.join()
