@@ -6,7 +6,7 @@ PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 NATIVE := $(shell find CMakeLists.txt pyproject.toml kernels runtime -type f 2>/dev/null)
 
-.PHONY: help demo test test-python test-cpp parity lint sanitize fuzz cuda cross bench bench-once nightly clean
+.PHONY: help demo test test-python test-cpp parity lint sanitize fuzz cuda cross soak bench bench-once nightly clean
 
 help:           ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -76,14 +76,20 @@ cross: $(VENV)/testing   ## the kernel and ring tests for aarch64 under qemu-use
 	$(BIN)/cmake --build --preset aarch64
 	COMPASS_EDGE_STRESS_FRAMES=20000 $(BIN)/ctest --preset aarch64
 
+EPISODES ?= 20000
+soak: $(VENV)/testing   ## the executors on EPISODES (20000) random episodes, other ones each time
+	COMPASS_EDGE_EPISODES=$(EPISODES) $(BIN)/python -m pytest -q tests/python/test_executors.py
+
 bench: $(VENV)/parity   ## ours beside its rivals on this machine
 	$(BIN)/compass-edge bench frames
+	$(BIN)/compass-edge bench loop
 
 bench-once: $(VENV)/parity   ## every benchmark once, to see that it runs; its numbers mean nothing
 	$(BIN)/python -m pytest benchmarks -q --benchmark-disable
 	$(BIN)/compass-edge bench frames --rounds 1
+	$(BIN)/compass-edge bench loop --rounds 1
 
-nightly: parity test sanitize cross fuzz bench   ## everything, including what takes long
+nightly: parity test sanitize cross fuzz soak bench   ## everything, including what takes long
 
 clean:          ## remove everything that was built
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache

@@ -37,7 +37,7 @@ def test_help_teaches_and_no_command_is_a_usage_error() -> None:
     assert "Start here" in bare.stdout
 
 
-@pytest.mark.parametrize("command", ["doctor", "demo", "frames", "bench"])
+@pytest.mark.parametrize("command", ["doctor", "demo", "frames", "run", "replay", "calibrate", "bench"])
 def test_every_command_explains_itself(command: str) -> None:
     done = compass(command, "--help")
     assert done.returncode == 0
@@ -139,6 +139,17 @@ def test_output_into_a_closed_pipe_is_quiet() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(timeout=120) == 0
+
+
+def test_the_loop_example_runs() -> None:
+    script = Path(__file__).parents[2] / "examples" / "loop.py"
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *curve, last = done.stdout.splitlines()
+    values = [float(line.split()[2]) for line in curve]
+    assert values == sorted(values)
+    assert values[-1] == 100
+    assert "DONE" in last
 
 
 def test_the_quickstart_runs(clip: Path) -> None:
