@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from compass_edge.cli.replay import checked
 from compass_edge.cli.report import Report, report_on
 from compass_edge.errors import UsageError
 from compass_edge.loop.call import Models
@@ -25,6 +24,7 @@ from compass_edge.loop.memo import Speculation
 from compass_edge.loop.overlapped import Overlapped
 from compass_edge.loop.pool import run_pool
 from compass_edge.loop.recording import Recording
+from compass_edge.loop.replay import checked
 from compass_edge.loop.sequential import run_sequential
 from compass_edge.loop.settings import Settings
 from compass_edge.loop.state import State

@@ -20,7 +20,6 @@ import pytest
 from test_cli import compass
 from test_scenarios import reference
 
-from compass_edge.cli.replay import checked
 from compass_edge.cli.view import ASCII, Glyphs, Snapshot, Verdict, columns, draw
 from compass_edge.errors import IntegrityError
 from compass_edge.loop.events import Event, FrameScored, Oriented, Verified, to_dict
@@ -28,6 +27,7 @@ from compass_edge.loop.journal import Journal
 from compass_edge.loop.memo import Speculation
 from compass_edge.loop.progress import progress_of
 from compass_edge.loop.recording import read_journal
+from compass_edge.loop.replay import checked
 from compass_edge.loop.state import fold
 from compass_edge.scripted.scenario import FOLDER, built_in
 
