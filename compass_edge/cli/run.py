@@ -66,6 +66,7 @@ def register(commands: Any) -> None:
         default="everywhere",
         help="who is told the expected transition (everywhere)",
     )
+    parser.add_argument("--settings", metavar="FILE", help="the loop's settings as JSON; calibrate --out writes some")
     parser.add_argument("--journal", metavar="FILE", help="record every event; a kill costs none of them")
     parser.add_argument("--resume", action="store_true", help="go on with the journal where it ends")
     parser.add_argument("--record", metavar="FILE", help="keep the models' replies on a cassette")

@@ -7,7 +7,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -148,7 +148,18 @@ def _open_journal(
     return Journal.create(arguments.journal, clock=clock, warn=warn), Recording()
 
 
-def _must_match(past: list[Event], scenario: Scenario, tau: str, path: str) -> None:
+def _settings(arguments: argparse.Namespace, scenario: Scenario) -> Settings:
+    settings = replace(scenario.settings, tau=arguments.tau)
+    if arguments.settings is not None:
+        settings = settings.overlaid(arguments.settings)
+    if settings.every != scenario.world.every:
+        raise UsageError(
+            f"A tick of the scenario '{scenario.name}' is every {scenario.world.every} frames, and {settings.every} came."
+        )
+    return settings
+
+
+def _must_match(past: list[Event], scenario: Scenario, settings: Settings, path: str) -> None:
     first = past[0]
     if not isinstance(first, EpisodeStarted) or first.source != scenario.source:
         began = first.source if isinstance(first, EpisodeStarted) else type(first).__name__
@@ -156,8 +167,11 @@ def _must_match(past: list[Event], scenario: Scenario, tau: str, path: str) -> N
             f"The journal '{path}' is of '{began}', and '{scenario.source}' was to go on. Resume the scenario that it began "
             "with, or name another file."
         )
-    if first.settings["tau"] != tau:
-        raise UsageError(f"The journal '{path}' began with --tau {first.settings['tau']}. Resume it with the same.")
+    now = asdict(settings)
+    other = sorted(name for name, value in now.items() if first.settings.get(name) != value)
+    if other:
+        told = ", ".join(f"{name} {first.settings.get(name)} (now {now[name]})" for name in other)
+        raise UsageError(f"The journal '{path}' began with other settings: {told}. Resume it with the same.")
 
 
 @contextlib.contextmanager
@@ -180,6 +194,7 @@ def _warn(text: str) -> None:
 
 def run_scripted(arguments: argparse.Namespace) -> int:
     scenario = load(arguments.scripted)
+    settings = _settings(arguments, scenario)
     seconds = BOARDS[arguments.board] if arguments.board else scenario.latency
     board = next((name for name, known in BOARDS.items() if known == seconds), "")
     latencies = f"{board}, inferred from published rates, not measured by us" if board else "the scenario's"
@@ -196,13 +211,13 @@ def run_scripted(arguments: argparse.Namespace) -> int:
             stack.enter_context(run.journal)
         past = list(recording.events)
         if past:
-            _must_match(past, scenario, arguments.tau, arguments.journal)
+            _must_match(past, scenario, settings, arguments.journal)
             lanes.since_ns = recording.at_ns[-1]
         stack.enter_context(report)
         stack.enter_context(_interruptible())
         stopped = False
         try:
-            spent = run.go(run.episode(replace(scenario.settings, tau=arguments.tau), past))
+            spent = run.go(run.episode(settings, past))
         except KeyboardInterrupt:
             if report.tally.state is None:
                 raise

@@ -16,7 +16,8 @@ from compass_edge.loop.state import State, apply, fold, start
 from compass_edge.loop.ticks import Tick, Ticks
 from compass_edge.loop.turn import Names, Pause, turn
 
-# Everything that watches: journal, view, curve, publisher. Called in order, on the executor's thread.
+# Everything that watches: journal, view, curve, publisher. Called in order, on the executor's thread: with the journal
+# first, nobody has seen what a power cut takes back.
 Subscriber = Callable[[Event, State], None]
 
 

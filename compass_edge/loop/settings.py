@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+import json
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any, Literal
 
 from compass_edge.errors import UsageError
@@ -46,3 +48,17 @@ class Settings:
         return cls(
             **{**values, "candidate": rule if isinstance(rule, CandidateRule) else CandidateRule.from_dict(rule)}
         )
+
+    def overlaid(self, path: str) -> Settings:
+        """With what a JSON file says otherwise, for example one that `compass-edge calibrate --out` wrote."""
+        try:
+            values = json.loads(Path(path).read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"The settings '{path}' must be a readable JSON file: {error}.") from error
+        if not isinstance(values, dict) or not isinstance(values.get("candidate", {}), dict):
+            raise UsageError(f"The settings '{path}' must be a JSON object, and so must its 'candidate'.")
+        rule = {**asdict(self.candidate), **values.get("candidate", {})}
+        try:
+            return Settings.from_dict({**asdict(self), **values, "candidate": rule})
+        except UsageError as error:
+            raise UsageError(f"The settings '{path}': {error}") from error
