@@ -9,6 +9,7 @@ from story import (
     after,
     begun,
     completed,
+    gap,
     mark,
     nothing_there,
     oriented,
@@ -75,7 +76,11 @@ class TestCompletion:
         assert ticks(oriented(0, 2), begun(1, 0), *self.PEAK) == [1, 2]
         assert rebased(oriented(0, 2), begun(1, 0), *self.PEAK) == [20.0, 50.0]
 
-    def test_nor_when_it_was_the_last_step(self) -> None:
+    def test_a_rejected_peak_changes_nothing(self) -> None:
+        rejected = [*self.PEAK[:-1], verified(2, accepted=False)]
+        assert rebased(oriented(0, 2), begun(1, 0), rejected) == [20.0, 40.0, 15.0, 15.0, 15.0]
+
+    def test_also_when_it_was_the_last_step(self) -> None:
         last = [oriented(0, 1), begun(1, 0), *self.PEAK, reviewed(2, 1, 1), Ended("done")]
         assert rebased(last) == [40.0, 100.0]
 
@@ -108,6 +113,10 @@ class TestNewPlan:
 
     def test_the_same_as_live_while_the_plan_stays(self) -> None:
         assert live(FIRST, SECOND)[::2] == rebased(FIRST, SECOND)[::2]
+
+
+def test_frames_that_count_from_zero_after_a_restart_are_in_order_too() -> None:
+    assert ticks(oriented(0, 1), begun(1, 0), scored(5, 0.5), gap(0, restart=True), scored(1, 0.2)) == [1, 5]
 
 
 def test_points_are_in_the_order_of_frames_whatever_happens() -> None:
