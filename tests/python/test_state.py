@@ -141,6 +141,10 @@ class TestReplyInvalid:
         state = after(ONE_OF_THREE, invalid("next", trouble, 5))
         assert (state.repair, state.attempts) == ("", 1)
 
+    def test_what_is_wrong_with_the_others_is_not_told_to_o(self) -> None:
+        assert after(IN_FLIGHT, scored(5, 0.95), proposed(5), invalid("verify", "schema", 5)).repair == ""
+        assert after(IN_FLIGHT, invalid("score", "schema", 1)).repair == ""
+
     def test_a_valid_reply_ends_the_repair(self) -> None:
         state = after(ONE_OF_THREE, invalid("next", "schema", 5), oriented(5, 3, done=1))
         assert (state.repair, state.attempts, state.failures) == ("", 0, 0)
@@ -237,8 +241,9 @@ def test_the_end_of_the_stream() -> None:
 
 
 def test_a_stalled_step_has_no_candidates() -> None:
-    state = after(IN_FLIGHT, scored(1, 0.95, 0.95), Stalled(1, 8), scored(3, 1.0, 1.0))
-    assert (state.the_step.stalled, state.the_step.candidate) == (True, None)
+    for sure in ([], scored(3, 1.0, 1.0)):
+        state = after(IN_FLIGHT, scored(1, 0.95, 0.95), Stalled(1, 8), sure)
+        assert (state.the_step.stalled, state.the_step.candidate) == (True, None)
 
 
 def test_the_outcome() -> None:
