@@ -42,7 +42,7 @@ from compass_edge.loop.virtual_lanes import VirtualLanes
 from compass_edge.scripted.ticks import ScriptedTicks
 
 SOAK = os.environ.get("COMPASS_EDGE_EPISODES")  # `make soak`: more of them, other ones each time
-EPISODES = int(SOAK or 1200)
+EPISODES = int(SOAK or 1000)
 LATE = 0.03
 GROUP = 5  # episodes that share a pool
 
@@ -109,7 +109,7 @@ def assert_same(run: Run, reference: list[Event], what: str) -> None:
 def test_the_three_executors_tell_the_same_story(
     seeds: list[int], order: int, at_once: int, workers: int, max_batch: int
 ) -> None:
-    """1,200 random episodes: edits, rejections, repeats, early ends, invalid, late and missing replies, lost frames."""
+    """A thousand random episodes: edits, rejections, repeats, early ends, invalid, late and missing replies, lost frames."""
     references = {seed: sequential(seed).events for seed in seeds}
 
     for seed in seeds:  # live: ticks come in their own time, models answer in any order
