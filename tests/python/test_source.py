@@ -175,7 +175,9 @@ def test_ten_bits_and_444_keep_their_luma(opened: Open, golden: Golden) -> None:
     for name in ("yuv444p.mp4", "ten_bit.mp4"):
         with av.open(golden(name)) as container:
             for ours, theirs in zip(opened(golden(name)), container.decode(video=0), strict=True):
-                luma = theirs.to_ndarray()[0] if name.startswith("yuv444") else theirs.to_ndarray()[:96] / 4
+                plane, kind = theirs.planes[0], np.uint8 if name.startswith("yuv444") else np.dtype("<u2")
+                rows = np.frombuffer(plane, kind).reshape(plane.height, -1)[:, : plane.width]
+                luma = rows / (1 if kind is np.uint8 else 4)
                 assert np.abs(ours.planes[0].astype(float) - luma).max() <= 1
 
 
