@@ -15,14 +15,20 @@ COMING = 3
 
 
 def run_pool(
-    episodes: Iterable[Episode], lanes: Lanes, models: Models, *, at_once: int = 5, speculate: bool = True
+    episodes: Iterable[Episode],
+    lanes: Lanes,
+    models: Models,
+    *,
+    at_once: int = 5,
+    speculate: bool = True,
+    coming: int = COMING,
 ) -> Speculation:
     """Runs them all, `at_once` at a time. They are taken from the iterable as room appears: it may be a generator.
 
-    A lane with nothing to do for those in flight makes the first calls of the next few. Nothing is imagined that is
+    A lane with nothing to do for those in flight makes the first calls of the next ones, `coming` at most. Nothing is imagined that is
     unlikely: with other episodes to serve, a model's time is worth more than the waiting it might save.
     """
-    ahead = COMING if speculate else 0
+    ahead = coming if speculate else 0
     policy = Policy(at_once, speculate, ticks_ahead=models.max_batch("prm") - 1, doubts=False, coming=ahead)
     scheduler = Scheduler(lanes, models.max_batch, policy)
     scheduler.run(episodes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,7 +65,7 @@ class ScriptedPrm:
 
 
 @dataclass(frozen=True, slots=True)
-class _ScriptedTalker:
+class _ScriptedTalker(ABC):
     world: World
     seconds: float = 0.0
     max_batch: int = 1
@@ -83,8 +84,8 @@ class _ScriptedTalker:
             on_text(index, piece)
         return written
 
-    def answer(self, question: Question) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def answer(self, question: Question) -> str: ...
 
     def wrong(self, role: str, asked: str, question: Question) -> str | None:
         tick = _newest(question)
