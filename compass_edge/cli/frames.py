@@ -99,7 +99,9 @@ def run_demo(arguments: argparse.Namespace) -> int:
         typed = (
             sys.argv[0] if sys.argv[0].startswith(".") else "compass-edge"
         )  # `make demo` runs .venv/bin/compass-edge
-        print(f"\nNext: {typed} frames YOUR_VIDEO.mp4 (or rtsp://..., /dev/video0); {typed} doctor")
+        print(f"\nNext: {typed} run --scripted state-recall   the loop at work, with scripted models")
+        print(f"      {typed} frames YOUR_VIDEO.mp4         your own video (or rtsp://..., /dev/video0)")
+        print(f"      {typed} doctor                        what is installed, what is missing")
     return 130 if result.stopped_early else 0
 
 
