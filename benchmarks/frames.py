@@ -19,7 +19,7 @@ for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import av
 import numpy as np
-from race import Contender, machine, race, versions
+from _race import Contender, machine, race, versions
 
 from compass_edge._native import Preprocessor
 from compass_edge.frames.clip import clip_frame

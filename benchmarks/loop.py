@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from _loop_worlds import PAPER_EPISODES, Union, make_world, paper_worlds
-from race import machine, versions
+from _race import machine, versions
 
 from compass_edge.loop.call import Models
 from compass_edge.loop.episode import Episode

@@ -98,7 +98,7 @@ def test_rival(benchmark: Any, size: tuple[int, int], dtype: str, early: bool) -
 
 
 def main(rounds: int) -> None:
-    from race import Contender, machine, race, versions
+    from _race import Contender, machine, race, versions
 
     def timed(run: Callable[[], Any]) -> Contender:
         def turn() -> float:
