@@ -1,0 +1,1 @@
+"""Episodes: what a camera filmed, the instruction it was done under, and what is known of its steps."""
