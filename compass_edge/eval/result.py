@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +22,21 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class LoopTrace:
-    """Of a run of the loop: what the theorem's terms are measured from."""
+    """Of a run of the loop: what the theorem's terms are measured from.
+
+    Where there is a plan of K steps, a value is exactly 100 ((position - 1) + local) / K; before, it is 0.
+    """
 
     position: NDArray[np.int64]  # k_t of every frame, 1 to K + 1 of the loop's own plan; 0 while there is none
-    local: NDArray[np.float64]  # P's estimate within the step, 0 to 1
+    local: NDArray[np.float64]  # the estimate within the step that is reported, 0 to 1
     plan: tuple[str, ...]  # outcomes of the final plan
-    plan_matches: bool  # as many steps as the annotation has
+    plan_matches: bool  # as many steps as the annotation has, in every revision
     rulings: tuple[Ruling, ...]
     outcome: Outcome
     verdicts: int
     seconds: dict[str, float]  # by role: what its calls took together
-    calls: dict[str, int]
+    calls: dict[str, int]  # by role, calls that were made early and never needed included
+    invalid: dict[str, int] = field(default_factory=dict)  # by role: replies that could not be used
 
 
 @dataclass(frozen=True, slots=True)
