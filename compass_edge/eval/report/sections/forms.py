@@ -1,0 +1,70 @@
+"""Every method on every form of context dependence."""
+
+from __future__ import annotations
+
+import math
+
+from compass_edge.eval.report.bars import Bar, Block, Row, draw_bars
+from compass_edge.eval.report.canvas import CHAINED, LOOP, ORACLE, PLAIN
+from compass_edge.eval.report.data import COLUMNS, TITLES, Column, Estimate, Method, ReportData
+from compass_edge.eval.report.markup import Section, estimate, figure, number, percent, table, words
+
+COLOURS = {"loop": LOOP, "without": PLAIN, "oracle": ORACLE, "chained": CHAINED}
+
+
+def section(data: ReportData) -> Section:
+    how = (
+        "Top: how far the reported progress is from the truth, on a scale of 0 to 100. Bottom: how well its order agrees with "
+        "time. Thin lines are 95% intervals of a bootstrap over episodes."
+    )
+    missing = "No method was run on an episode that shows its whole task: name data sets, or --tasks and --seeds."
+    columns = [column for column in COLUMNS if any(column in method.scores for method in data.methods)]
+    if not columns:
+        return Section("forms", "Every form of context", how, "", missing)
+    rows = [Row(method.name, COLOURS[method.context], method.context == "loop") for method in data.methods]
+    maes = [[_bar(method, column, "mae") for column in columns] for method in data.methods]
+    rhos = [[_bar(method, column, "rho") for column in columns] for method in data.methods]
+    picture = draw_bars(
+        "forms",
+        "Bars of mean absolute error and Spearman's rho for each method and form; the table below has the numbers.",
+        [(TITLES[column], _count(data, column)) for column in columns],
+        rows,
+        [
+            Block("Mean absolute error, of 100: shorter is better", maes),
+            Block("Spearman's rho against time: longer is better", rhos, digits=2),
+        ],
+    )
+    return Section(
+        "forms", "Every form of context", how, figure(picture, kind="wide") + _table(data), pictures=[picture]
+    )
+
+
+def bar(value: Estimate | None) -> Bar:
+    return Bar(math.nan) if value is None else Bar(value.value, value.low, value.high)
+
+
+def _bar(method: Method, column: Column, measure: str) -> Bar:
+    return bar(getattr(method.scores[column], measure) if column in method.scores else None)
+
+
+def _count(data: ReportData, column: Column) -> str:
+    most = max(method.scores[column].episodes for method in data.methods if column in method.scores)
+    return f"{most} episode{'s' * (most != 1)}"
+
+
+def _table(data: ReportData) -> str:
+    whole = [(method, method.scores["all"]) for method in data.methods if "all" in method.scores]
+    head = ["All forms", "MAE", "ρ", "boundary error", "within 5%", "error at step ends", "stalled"]  # noqa: RUF001
+    rows = [
+        [
+            words(method.name),
+            estimate(scores.mae),
+            estimate(scores.rho, 2),
+            number(scores.boundary_error),
+            percent(scores.matched),
+            estimate(scores.step_end_error),
+            number(scores.stalled, 0),
+        ]
+        for method, scores in whole
+    ]
+    return table(head, rows) if rows else ""

@@ -1,0 +1,112 @@
+"""A report in which every part is there, of made-up numbers, for the tests of the page."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compass_edge.data.episode import FORMS, Form, Kind
+from compass_edge.eval.report.curves import Curves, Line, Mark
+from compass_edge.eval.report.data import (
+    COLUMNS,
+    TITLES,
+    Bounds,
+    Chosen,
+    Confusion,
+    Context,
+    Deviation,
+    Estimate,
+    GapCell,
+    GapRow,
+    Latency,
+    Method,
+    ReportData,
+    Scores,
+    TaskFloor,
+    Variant,
+)
+
+KINDS: tuple[Kind, ...] = ("early_stop", "extra_steps", "mismatch")
+
+
+def near(value: float, by: float = 0.1) -> Estimate:
+    return Estimate(value, value * (1 - by), value * (1 + by))
+
+
+def method(name: str, context: Context, mae: float, rho: float) -> Method:
+    scores = {
+        column: Scores(120 if column == "all" else 40, near(mae + at), near(rho - at / 50, 0.02), 7.5, 0.31,
+                       near(mae * 0.9), 7 if context == "loop" else None)
+        for at, column in enumerate(COLUMNS)
+    }  # fmt: skip
+    return Method(name, context, scores)
+
+
+def curves(frames: int = 300, k: int = 6, late: int = 8) -> Curves:
+    ends = np.linspace(0, frames - 10, k + 1)[1:].astype(int)
+    every = np.arange(frames)
+    truth = np.interp(every, [0, *ends], np.linspace(0, 100, k + 1))
+    loop = np.interp(every, [0, *(ends + late)], np.linspace(0, 100, k + 1))
+    alone = 55 + 30 * np.sin(every / 14)
+    lines = [Line("no context", "#D55E00", alone), Line("loop", "#0072B2", loop, strong=True)]
+    needs = [(0, "S"), *((int(end), "SR") for end in ends[:-1])]
+    marks = [Mark(int(end) + late, True) for end in ends] + [Mark(30, False)]
+    return Curves(truth, lines, 10.0, [int(end) for end in ends], needs, marks)
+
+
+def chosen(episode: str, form: Form | None, why: str, kind: Kind = "positive") -> Chosen:
+    return Chosen(episode, "Press the red button three times, then the blue one.", form, kind, why, 4.25, curves())
+
+
+def bounds(task: str) -> Bounds:
+    return Bounds(task, 6, 3.1, 1.2, 8.4, 0.213, 0.104, 0.5, 0.1, 0.2, 12.7, 25.4, True, 5.3, 4.9, True)
+
+
+def full() -> ReportData:
+    gap = [
+        GapRow("one-prm", 552, GapCell(near(25.4), near(0.53)), GapCell(near(4.9), near(0.93), -0.81, 0.75),
+               GapCell(near(11.4), near(0.92), -0.55, 0.74), [(10.0, 2.0), (30.5, 8.25), (4.0, 6.0)]),
+        GapRow("another-prm", 552, GapCell(near(17.9), near(0.74)), GapCell(near(4.2), near(0.99), -0.77, 0.35),
+               GapCell(near(16.7), near(0.99), -0.07, 0.34), [(22.0, 3.0), (41.0, 9.0)]),
+    ]  # fmt: skip
+    methods = [
+        method("one-prm, no context", "without", 25.4, 0.53),
+        method("one-prm, true context", "oracle", 4.9, 0.93),
+        method("one-prm, self-chained", "chained", 11.4, 0.92),
+        method("the loop", "loop", 9.3, 0.93),
+    ]
+    deviations = [
+        Deviation(name, context, {kind: near(base + 3 * at) for at, kind in enumerate(KINDS)})
+        for name, context, base in (("one-prm, no context", "without", 32.7), ("the loop", "loop", 7.3))
+    ]
+    ablation = [
+        Variant(tau, {column: near(error + at) for at, column in enumerate(COLUMNS)}, near(error + 0.7), stalled, 120)
+        for tau, error, stalled in (("everywhere", 8.6, 7), ("orienter", 17.2, 40), ("nowhere", 18.8, 45))
+    ]
+    rng = np.random.default_rng(0)
+    latencies = [
+        Latency(f"T/{at}", {"orienter": 20 + s, "prm": 5 + s / 4, "verifier": 12 + s}, {"orienter": 8, "prm": 60, "verifier": 9})
+        for at, s in enumerate(rng.uniform(0, 20, 40))
+    ]  # fmt: skip
+    floors = [
+        TaskFloor(f"{form[0].upper()}{at}", form, value, value < 4)
+        for form in FORMS
+        for at, value in enumerate((8.1, 22.4, 0.2, 15.3, 3.2, 9.9, 12.4, 6.0), 1)
+    ]
+    return ReportData(
+        title="Evaluation of the loop on 120 episodes",
+        facts={"Command": {"command line": "compass-edge eval data"}, "Models": {"prm": "one-prm"}, "Data": {"hash": "abc123"}},
+        notice="Made-up numbers.",
+        methods=methods,
+        recovered=0.78,
+        gap=gap,
+        chosen=[chosen(f"{form[0].upper()}1/{at}", form, why) for form in FORMS
+                for at, why in enumerate(("best", "median", "worst"))],
+        deviations=deviations,
+        negatives=[chosen(f"{kind}/0", None, TITLES[kind], kind) for kind in KINDS],
+        ablation=ablation,
+        confusion=Confusion(510, 42, 13, 201),
+        bounds=[bounds("R1"), bounds("S2"), bounds("")],
+        latencies=latencies,
+        floors=floors,
+        episodes=[{"episode": "R1/0", "method": "the loop", "mae": 9.3}],
+    )  # fmt: skip
