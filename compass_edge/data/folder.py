@@ -74,14 +74,18 @@ def read_episode(path: Path | str, root: Path | str | None = None) -> Episode:
 
 
 class FolderDataset:
-    """Every episode below `root`, by the names of its files. JSON files of other kinds are left alone."""
+    """Every episode below `root`, by the names of its files, or the one of a file. JSON of other kinds is left alone."""
 
     format = "folder"
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
         self.name = self.root.resolve().name
-        self._paths = [path for path in sorted(self.root.rglob("*.json")) if is_episode(path)]
+        if self.root.is_file():
+            self._paths = [self.root.with_suffix(".json")]
+            self.root = self.root.parent
+        else:
+            self._paths = [path for path in sorted(self.root.rglob("*.json")) if is_episode(path)]
 
     def __len__(self) -> int:
         return len(self._paths)

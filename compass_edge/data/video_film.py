@@ -104,7 +104,8 @@ class VideoFilm:
         try:
             source = open_source(str(self.path))
             if sought and self.start_s:
-                source.seek(self.start_s)
+                # The middle of the frame: a time that was rounded may lie just before its beginning.
+                source.seek(self.start_s + 0.5 / (source.info.frame_rate or _USUAL_RATE))
         except EnvironmentFault:
             raise
         except CompassError as error:
