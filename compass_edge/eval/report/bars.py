@@ -15,6 +15,7 @@ from compass_edge.eval.report.canvas import (
     RULE,
     SMALL,
     Picture,
+    legible,
     picture,
     place,
     sheet,
@@ -60,7 +61,7 @@ def draw_bars(
         heads = _HEAD + 0.18 * any(count for _, count in columns)
         height = heads + len(blocks) * (_TITLE + _ROW * len(rows)) + 0.06
         figure = sheet(_WIDTH, height)
-        labels = [_short(row.label, 34) for row in rows]
+        labels = [legible(row.label, 34) for row in rows]
         named = 0.16 + max(text_width(figure, label, BODY, "bold") for label in labels)
         named = min(named, _NAME + 0.6)
         wide = (_WIDTH - named - _GAP * (len(columns) - 1)) / len(columns)
@@ -81,10 +82,6 @@ def draw_bars(
                 axes = place(figure, named + column * (wide + _GAP), top, wide, _ROW * len(rows))
                 _column(axes, [line[column] for line in block.bars], rows, (low, high), block.digits)
         return picture(figure, name, alt)
-
-
-def _short(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _limits(block: Block, wide: float) -> tuple[float, float]:

@@ -85,9 +85,19 @@ def sheet(width: float, height: float) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), dpi=SHOWN * _DENSITY, facecolor="white")
+    whole = (round(width, 2), round(height, 2))  # in pixels of the page
+    figure = Figure(figsize=whole, dpi=SHOWN * _DENSITY, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
+
+
+def legible(text: str, longest: int = 40) -> str:
+    """What the font can draw, and no more of it than fits; the page beside it has the whole text."""
+    from matplotlib.font_manager import findfont, get_font
+
+    known = get_font(findfont("DejaVu Sans")).get_charmap()
+    shown = "".join(char if ord(char) in known else "?" for char in " ".join(text.split()))
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def place(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:

@@ -16,6 +16,7 @@ from compass_edge.eval.report.canvas import (
     RULE,
     SMALL,
     Picture,
+    legible,
     picture,
     place,
     sheet,
@@ -57,7 +58,7 @@ def draw_curves(name: str, alt: str, curves: Curves) -> Picture:
     with styled():
         figure = sheet(4.6, 2.5)
         last = (len(curves.truth) - 1) / curves.fps
-        labels = ["truth", *(line.label for line in curves.lines)]
+        labels = ["truth", *(legible(line.label, 16) for line in curves.lines)]
         right = 0.16 + max(text_width(figure, label, SMALL, "bold") for label in labels)
         axes = place(figure, 0.36, 0.24, 4.6 - 0.36 - right, 1.8)
         axes.set_xlim(0, max(last, 1 / curves.fps))
@@ -105,7 +106,7 @@ def _verdicts(axes: Axes, curves: Curves) -> None:
 def _labels(axes: Axes, curves: Curves, last: float) -> None:
     """At the end of each curve, moved apart where the ends meet."""
     ends = [("truth", INK, float(curves.truth[-1]), False)]
-    ends += [(line.label, line.colour, float(line.values[-1]), line.strong) for line in curves.lines]
+    ends += [(legible(line.label, 16), line.colour, float(line.values[-1]), line.strong) for line in curves.lines]
     wanted = [end[2] for end in ends]
     for at, (label, colour, _, strong) in zip(spread(wanted, _LINE), ends, strict=True):
         axes.annotate(

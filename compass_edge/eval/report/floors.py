@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from compass_edge.eval.report.canvas import INK, QUIET, SMALL, Picture, picture, place, sheet, styled, text_width
+from compass_edge.eval.report.canvas import (
+    INK,
+    QUIET,
+    SMALL,
+    Picture,
+    legible,
+    picture,
+    place,
+    sheet,
+    styled,
+    text_width,
+)
 
 _SLOT, _LEFT, _RIGHT = 0.285, 0.3, 0.5  # inches: a task, the scale, the gate's name
 _MOST = 60  # tasks: beyond that names do not fit on any page
@@ -22,8 +33,8 @@ class Bar:
 
 
 def draw_floors(name: str, alt: str, bars: Sequence[Bar], gate: float) -> Picture:
-    bars = bars[:_MOST]
     with styled():
+        bars = [replace(bar, task=legible(bar.task, 14)) for bar in bars[:_MOST]]
         slots = max(len(bars), 7)
         width = _LEFT + _SLOT * slots + _RIGHT
         figure = sheet(width, 2.5)
