@@ -1,0 +1,109 @@
+"""A method: whatever makes curves of an episode. The loop, a progress model alone, or the reader's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, Generic, Protocol, TypeVar
+
+from compass_edge.data.episode import Episode
+from compass_edge.eval.diagnosis import diagnose, without_context
+from compass_edge.eval.loop_run import LOOP, Executor, run_loop
+from compass_edge.eval.result import Result
+from compass_edge.eval.trace import Between
+from compass_edge.loop.call import Models
+from compass_edge.loop.settings import Settings
+from compass_edge.models import ProgressModel
+
+_Made = TypeVar("_Made")
+
+
+class Method(Protocol):
+    """To run in several processes it must be picklable, and its factory with it."""
+
+    @property
+    def name(self) -> str:
+        """For people who wait."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """Everything besides the episode that its results depend on, as JSON. Results are kept under its hash."""
+
+    def run(self, episode: Episode) -> tuple[Result, ...]:
+        """One curve, or several that are made together."""
+
+
+class Lazy(Generic[_Made]):
+    """Made when it is first needed, once in each process: a worker gets the factory, never the model."""
+
+    def __init__(self, make: Callable[[], _Made]) -> None:
+        self._make = make
+        self._made: _Made | None = None
+
+    def __call__(self) -> _Made:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def __reduce__(self) -> tuple[type[Lazy[_Made]], tuple[Callable[[], _Made]]]:
+        return Lazy, (self._make,)
+
+
+class LoopMethod:
+    """`names` spares making the models when all results are known already; they must be those that the models have."""
+
+    def __init__(
+        self,
+        make: Callable[[], Models],
+        settings: Settings | None = None,
+        executor: Executor = "sequential",
+        *,
+        name: str = LOOP,
+        between: Between = "linear",
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name, self._models, self._settings = name, Lazy(make), settings or Settings()
+        self._executor: Executor = executor
+        self._between: Between = between
+        self._names = names
+
+    def identity(self) -> Mapping[str, Any]:
+        """Without the executor, which changes nothing that is measured but the seconds."""
+        names = dict(self._names or self._models().names())
+        return {
+            "method": "loop",
+            "name": self.name,
+            "models": names,
+            "settings": asdict(self._settings),
+            "between": self._between,
+        }
+
+    def run(self, episode: Episode) -> tuple[Result, ...]:
+        models = self._models()
+        return (run_loop(episode, models, self._settings, self._executor, method=self.name, between=self._between),)
+
+
+class PrmMethod:
+    """A progress model alone: without context; and, with `context`, all three curves of the paired diagnosis."""
+
+    def __init__(
+        self,
+        make: Callable[[], ProgressModel],
+        settings: Settings | None = None,
+        *,
+        context: bool = True,
+        model: str | None = None,
+    ) -> None:
+        self._prm, self._settings, self._context, self._model = Lazy(make), settings or Settings(), context, model
+
+    @property
+    def name(self) -> str:
+        return self._model or self._prm().name
+
+    def identity(self) -> Mapping[str, Any]:
+        sampling = {"every": self._settings.every, "max_frames": self._settings.max_frames}
+        return {"method": "prm", "model": self.name, "context": self._context, **sampling}
+
+    def run(self, episode: Episode) -> tuple[Result, ...]:
+        if not self._context:
+            return (without_context(self._prm(), episode, self._settings),)
+        return diagnose(self._prm(), episode, self._settings).results
