@@ -5,25 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from compass_edge.data.episode import FORMS, Form, Kind
+from compass_edge.eval.bootstrap import Estimate
 from compass_edge.eval.report.curves import Curves, Line, Mark
 from compass_edge.eval.report.data import (
-    COLUMNS,
     TITLES,
     Bounds,
     Chosen,
     Confusion,
     Context,
     Deviation,
-    Estimate,
     GapCell,
     GapRow,
     Latency,
     Method,
     ReportData,
-    Scores,
     TaskFloor,
     Variant,
 )
+from compass_edge.eval.table import COLUMNS, Cell, Column
 
 KINDS: tuple[Kind, ...] = ("early_stop", "extra_steps", "mismatch")
 
@@ -32,13 +31,16 @@ def near(value: float, by: float = 0.1) -> Estimate:
     return Estimate(value, value * (1 - by), value * (1 + by))
 
 
-def method(name: str, context: Context, mae: float, rho: float) -> Method:
-    scores = {
-        column: Scores(120 if column == "all" else 40, near(mae + at), near(rho - at / 50, 0.02), 7.5, 0.31,
-                       near(mae * 0.9), 7 if context == "loop" else None)
+def cells(mae: float, rho: float, end: float, stalled: int | None) -> dict[Column, Cell]:
+    return {
+        column: Cell(120 if column == "overall" else 40, 9, near(mae + at), near(rho - at / 50, 0.02), near(7.5),
+                     Estimate(0.31, 0.25, 0.4), near(end + at), stalled)
         for at, column in enumerate(COLUMNS)
     }  # fmt: skip
-    return Method(name, context, scores)
+
+
+def method(name: str, context: Context, mae: float, rho: float) -> Method:
+    return Method(name, context, cells(mae, rho, mae * 0.9, 7 if context == "loop" else None))
 
 
 def curves(frames: int = 300, k: int = 6, late: int = 8) -> Curves:
@@ -79,7 +81,7 @@ def full() -> ReportData:
         for name, context, base in (("one-prm, no context", "without", 32.7), ("the loop", "loop", 7.3))
     ]
     ablation = [
-        Variant(tau, {column: near(error + at) for at, column in enumerate(COLUMNS)}, near(error + 0.7), stalled, 120)
+        Variant(tau, cells(error + 0.7, 0.9, error, stalled))
         for tau, error, stalled in (("everywhere", 8.6, 7), ("orienter", 17.2, 40), ("nowhere", 18.8, 45))
     ]
     rng = np.random.default_rng(0)

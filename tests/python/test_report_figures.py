@@ -12,13 +12,18 @@ import pytest
 from PIL import Image
 from report_samples import curves
 
-from compass_edge.eval.report.bars import Bar, Block, Row, draw_bars
+from compass_edge.eval.bootstrap import Estimate
+from compass_edge.eval.report.bars import Block, Row, draw_bars
 from compass_edge.eval.report.canvas import LOOP, PLAIN, Picture, sheet, styled, text_width
 from compass_edge.eval.report.curves import draw_curves, spread
 from compass_edge.eval.report.floors import Bar as FloorBar
 from compass_edge.eval.report.floors import draw_floors
 from compass_edge.eval.report.latencies import Strip, draw_latencies, unit_of
 from compass_edge.eval.report.scatter import Dots, draw_scatter
+
+
+def bar(value: float) -> Estimate:
+    return Estimate(value, math.nan, math.nan)
 
 
 def pixels(picture: Picture) -> np.ndarray:
@@ -48,14 +53,16 @@ def test_labels_are_moved_apart_and_keep_their_order(apart: float) -> None:
 
 def test_a_bar_is_as_long_as_its_value() -> None:
     rows = [Row("alone", PLAIN, True), Row("loop", LOOP, True)]
-    picture = draw_bars("b", "", [("All", "")], rows, [Block("error", [[Bar(40.0)], [Bar(10.0)]])])
+    picture = draw_bars("b", "", [("All", "")], rows, [Block("error", [[bar(40.0)], [bar(10.0)]])])
     lengths = [coloured(picture, row.colour, 12).any(axis=0).sum() for row in rows]
     assert lengths[0] / lengths[1] == pytest.approx(4.0, rel=0.02)
 
 
 def test_a_bar_without_a_value_and_one_below_zero() -> None:
     rows = [Row("alone", PLAIN, True), Row("loop", LOOP, True)]
-    block = Block("rho", [[Bar(-0.5, -0.6, -0.4), Bar(math.nan)], [Bar(0.5), Bar(0.25, math.nan, math.nan)]], 2)
+    block = Block(
+        "rho", [[Estimate(-0.5, -0.6, -0.4), bar(math.nan)], [bar(0.5), Estimate(0.25, math.nan, math.nan)]], 2
+    )
     picture = draw_bars("b", "", [("A", ""), ("B", "one")], rows, [block])
     negative, positive = coloured(picture, PLAIN, 12).any(axis=0), coloured(picture, LOOP, 12).any(axis=0)
     assert np.flatnonzero(negative).max() <= np.flatnonzero(positive).min() + 2
@@ -63,7 +70,7 @@ def test_a_bar_without_a_value_and_one_below_zero() -> None:
 
 def test_a_name_that_is_too_long_leaves_room_for_bars() -> None:
     rows = [Row("a name that goes on and on and on and on and on, far too long", LOOP, True)]
-    picture = draw_bars("b", "", [("A", "")] * 4, rows, [Block("error", [[Bar(9.0)] * 4])])
+    picture = draw_bars("b", "", [("A", "")] * 4, rows, [Block("error", [[bar(9.0)] * 4])])
     assert coloured(picture, LOOP, 12).sum() > 1000
 
 
@@ -86,14 +93,14 @@ def test_a_dot_below_the_diagonal_is_drawn_there() -> None:
 
 def test_controls_are_hollow() -> None:
     bars = [
-        FloorBar("S1", "State", 12.0, LOOP),
-        FloorBar("S2", "State", 3.9, PLAIN),
-        FloorBar("S3", "State", 4.0, LOOP),
+        FloorBar("S1", "State", 12.0, LOOP, False),
+        FloorBar("S2", "State", 3.9, PLAIN, True),
+        FloorBar("S3", "State", 4.1, LOOP, False),
     ]
     picture = draw_floors("f", "", bars, 4.0)
     above, below = coloured(picture, LOOP, 12).sum(), coloured(picture, PLAIN, 12).sum()
     assert above > 8 * below > 0
-    many = draw_floors("f", "", [FloorBar(f"a long task {at}", "Sequence", 9.0, LOOP) for at in range(24)], 4.0)
+    many = draw_floors("f", "", [FloorBar(f"a long task {at}", "Sequence", 9.0, LOOP, False) for at in range(24)], 4.0)
     assert many.width <= 800
 
 

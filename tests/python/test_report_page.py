@@ -17,7 +17,8 @@ import pytest
 from report_samples import chosen, curves, full
 
 from compass_edge.errors import EnvironmentFault, UsageError
-from compass_edge.eval.report.data import Estimate, ReportData
+from compass_edge.eval.bootstrap import Estimate
+from compass_edge.eval.report.data import ReportData
 from compass_edge.eval.report.markup import change, estimate, number, words
 from compass_edge.eval.report.page import write_report
 
@@ -130,9 +131,12 @@ def numbers_in(value: Any) -> Iterator[float]:
 def test_the_numbers_are_those_of_the_data(page: Page, section: str, field: str) -> None:
     data = asdict(full())[field]
     if field == "methods":
-        data = [method["scores"]["all"] for method in data]
-        for scores in data:
-            del scores["episodes"]  # the picture's heads have them
+        data = [
+            {**method["cells"]["overall"], "matched": method["cells"]["overall"]["matched"]["value"]} for method in data
+        ]
+        data = [{key: value for key, value in cell.items() if key not in ("episodes", "mixes")} for cell in data]
+    if field == "ablation":
+        data = [[cell["end_error"] for cell in variant["cells"].values()] for variant in data]
     if field == "gap":
         data = [{key: value for key, value in row.items() if key != "dots"} for row in data]
     expected = list(numbers_in(data))
@@ -142,7 +146,7 @@ def test_the_numbers_are_those_of_the_data(page: Page, section: str, field: str)
 
 
 def test_the_headline(page: Page) -> None:
-    loop, alone = full().methods[-1].scores["all"], full().methods[0].scores["all"]
+    loop, alone = full().methods[-1].cells["overall"], full().methods[0].cells["overall"]
     shown = [value for value, _ in page.values["headline"]]
     assert shown == [loop.mae.value, loop.mae.low, loop.mae.high, loop.rho.value, loop.rho.low, loop.rho.high,
                      alone.mae.value, alone.mae.low, alone.mae.high, 0.78, 0.31, 7.0]  # fmt: skip
@@ -160,7 +164,7 @@ def test_what_is_read_is_the_value_rounded(page: Page) -> None:
 
 
 def test_verdicts_on_the_bounds(tmp_path: Path) -> None:
-    broken = replace(full().bounds[0], floor_holds=False, bound_holds=True, alpha=None)
+    broken = replace(full().bounds[0], floor_holds=False, bound_holds=True, alpha=math.nan)
     shown = page_of(tmp_path, ReportData("t", {}, bounds=[broken])).text("theorem")
     assert (shown.count("✗"), shown.count("✓"), shown.count("–")) == (1, 1, 1)  # noqa: RUF001
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compass_edge.eval.bootstrap import Estimate
 from compass_edge.eval.report.canvas import (
     BODY,
     GROUND,
@@ -31,13 +32,6 @@ _NAME = 2.1  # inches at most
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    value: float  # nan: there is none
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
     label: str
     colour: str
@@ -49,7 +43,7 @@ class Block:
     """One measure: a bar for each row and column."""
 
     title: str
-    bars: Sequence[Sequence[Bar]]
+    bars: Sequence[Sequence[Estimate]]  # nan: there is none
     digits: int = 1
 
 
@@ -95,11 +89,13 @@ def _limits(block: Block, wide: float) -> tuple[float, float]:
     return (low - (room if low < 0 else 0.0), high + room)
 
 
-def _or(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None or not math.isfinite(value) else value
+def _or(value: float, otherwise: float) -> float:
+    return value if math.isfinite(value) else otherwise
 
 
-def _column(axes: Axes, bars: Sequence[Bar], rows: Sequence[Row], limits: tuple[float, float], digits: int) -> None:
+def _column(
+    axes: Axes, bars: Sequence[Estimate], rows: Sequence[Row], limits: tuple[float, float], digits: int
+) -> None:
     axes.set_xlim(*limits)
     axes.set_ylim(len(bars) - 0.5, -0.5)
     axes.axis("off")

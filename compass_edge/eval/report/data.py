@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from compass_edge.data.episode import FORMS, Form, Kind
+from compass_edge.data.episode import Form, Kind
+from compass_edge.eval.bootstrap import Estimate
 from compass_edge.eval.report.curves import Curves
+from compass_edge.eval.table import Cell, Column
 
 # How a method comes by its context; it decides the colour.
 Context = Literal["loop", "without", "oracle", "chained"]
-Column = Literal["state", "sequence", "recurrence", "all"]
-COLUMNS: tuple[Column, ...] = (*FORMS, "all")
 TITLES: Mapping[str, str] = {
     "state": "State recall",
     "sequence": "Sequence",
     "recurrence": "Recurrence",
-    "all": "All",
+    "overall": "All",
     "early_stop": "Early stop",
     "extra_steps": "Extra steps",
     "mismatch": "Mismatch",
@@ -28,30 +28,10 @@ TITLES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean, and the 95% interval of a bootstrap over episodes where there is one."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    episodes: int
-    mae: Estimate
-    rho: Estimate
-    boundary_error: float | None = None  # of the duration, 0 to 100
-    matched: float | None = None  # share of boundaries within 5% of the duration, 0 to 1
-    step_end_error: Estimate | None = None
-    stalled: int | None = None  # episodes; None: not a loop
-
-
-@dataclass(frozen=True, slots=True)
 class Method:
     name: str
     context: Context
-    scores: Mapping[Column, Scores]
+    cells: Mapping[Column, Cell]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +79,7 @@ class Variant:
     """The loop with the expected transition told to everyone, to the Orienter alone, or to nobody."""
 
     tau: str
-    step_end_error: Mapping[Column, Estimate]
-    mae: Estimate
-    stalled: int
-    episodes: int
+    cells: Mapping[Column, Cell]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +88,8 @@ class Confusion:
 
     accepted_true: int
     rejected_true: int
-    accepted_early: int
-    rejected_early: int
+    accepted_false: int  # the step was not complete, or had been before it began
+    rejected_false: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +97,16 @@ class Bounds:
     """The theorem's terms for a task. Errors, floors and bounds are 0 to 100; eta and lambda are in steps, the rest rates."""
 
     task: str  # empty: all together
-    k: float
-    delta_s: float
-    delta_q: float
-    delta_r: float
+    k: int | None
+    delta_s: float | None
+    delta_q: float | None
+    delta_r: float | None
     eta: float
     lam: float
-    alpha: float | None
-    beta: float | None
-    gamma: float | None
-    floor: float
+    alpha: float  # the largest of the steps'; nan: never tried
+    beta: float
+    gamma: float
+    floor: float | None
     floor_error: float | None  # of the best that reads the current frame alone
     floor_holds: bool | None
     bound: float

@@ -30,6 +30,7 @@ class Bar:
     group: str
     value: float
     colour: str
+    control: bool
 
 
 def draw_floors(name: str, alt: str, bars: Sequence[Bar], gate: float) -> Picture:
@@ -55,15 +56,14 @@ def draw_floors(name: str, alt: str, bars: Sequence[Bar], gate: float) -> Pictur
             textcoords="offset points", size=SMALL, color=QUIET, annotation_clip=False,
         )  # fmt: skip
         for at, bar in enumerate(bars):
-            below = bar.value < gate
             axes.bar(
-                at, bar.value, width=0.72, linewidth=0.9, edgecolor=bar.colour if below else "none",
-                facecolor="white" if below else bar.colour, zorder=2,
+                at, bar.value, width=0.72, linewidth=0.9, edgecolor=bar.colour if bar.control else "none",
+                facecolor="white" if bar.control else bar.colour, zorder=2,
             )  # fmt: skip
-            label = f"control  {bar.value:.1f}" if below else f"{bar.value:.1f}"
+            label = f"control  {bar.value:.1f}" if bar.control else f"{bar.value:.1f}"
             axes.annotate(
-                label, (at, max(bar.value, gate) if below else bar.value), xytext=(0, 3), textcoords="offset points",
-                ha="center", va="bottom", size=SMALL - 1, color=QUIET if below else INK, rotation=90 if below else 0,
+                label, (at, max(bar.value, gate) if bar.control else bar.value), xytext=(0, 3), textcoords="offset points",
+                ha="center", va="bottom", size=SMALL - 1, color=QUIET if bar.control else INK, rotation=90 if bar.control else 0,
             )  # fmt: skip
         for group, members in groupby(enumerate(bars), key=lambda item: item[1].group):
             places = [at for at, _ in members]

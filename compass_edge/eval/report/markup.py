@@ -8,8 +8,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compass_edge.eval.bootstrap import Estimate
 from compass_edge.eval.report.canvas import Picture
-from compass_edge.eval.report.data import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def estimate(value: Estimate | None, digits: int = 1) -> str:
     """The mean, and its interval in small."""
     if value is None:
         return number(None)
-    if value.low is None or value.high is None or not (math.isfinite(value.low) and math.isfinite(value.high)):
+    if not (math.isfinite(value.low) and math.isfinite(value.high)):
         return number(value.value, digits)
     return (
         f"{number(value.value, digits)}"

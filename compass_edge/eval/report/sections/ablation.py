@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from compass_edge.eval.bootstrap import Estimate
 from compass_edge.eval.report.bars import Block, Row, draw_bars
 from compass_edge.eval.report.canvas import LOOP, QUIET
-from compass_edge.eval.report.data import COLUMNS, TITLES, ReportData
+from compass_edge.eval.report.data import TITLES, ReportData, Variant
 from compass_edge.eval.report.markup import Section, estimate, figure, number, table, words
-from compass_edge.eval.report.sections.forms import bar
+from compass_edge.eval.report.sections.forms import NONE
+from compass_edge.eval.table import COLUMNS, Column
 
 _NAMES = {"everywhere": "τ everywhere", "orienter": "not at V", "nowhere": "not at O and V"}
 
@@ -20,7 +22,7 @@ def section(data: ReportData) -> Section:
         return Section(
             "ablation", "Without the expected transition", how, "", "The ablation was not run: --ablation adds it."
         )
-    columns = [column for column in COLUMNS if any(column in variant.step_end_error for variant in data.ablation)]
+    columns = [column for column in COLUMNS if any(column in variant.cells for variant in data.ablation)]
     names = [_NAMES.get(variant.tau, variant.tau) for variant in data.ablation]
     picture = draw_bars(
         "ablation",
@@ -33,16 +35,16 @@ def section(data: ReportData) -> Section:
         [
             Block(
                 "Error at the end of each step, of 100: shorter is better",
-                [[bar(variant.step_end_error.get(column)) for column in columns] for variant in data.ablation],
+                [[_error(variant, column) for column in columns] for variant in data.ablation],
             )
         ],
     )
     rows = [
         [
             words(name),
-            *(estimate(variant.step_end_error.get(column)) for column in columns),
-            estimate(variant.mae),
-            f"{number(variant.stalled, 0)} of {number(variant.episodes, 0)}",
+            *(estimate(_error(variant, column)) for column in columns),
+            estimate(variant.cells["overall"].mae),
+            f"{number(variant.cells['overall'].stalled, 0)} of {number(variant.cells['overall'].episodes, 0)}",
         ]
         for name, variant in zip(names, data.ablation, strict=True)
     ]
@@ -54,3 +56,7 @@ def section(data: ReportData) -> Section:
         figure(picture, kind="wide") + table(head, rows),
         pictures=[picture],
     )
+
+
+def _error(variant: Variant, column: Column) -> Estimate:
+    return variant.cells[column].end_error if column in variant.cells else NONE

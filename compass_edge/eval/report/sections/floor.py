@@ -14,7 +14,7 @@ _COLOURS = dict(zip((*FORMS, None), (LOOP, ORACLE, CHAINED, QUIET), strict=True)
 def section(data: ReportData) -> Section:
     how = (
         "The least mean error, of 100, that is possible for an estimator that sees the current frame alone: what a task costs whoever "
-        f"ignores its history. A task counts as context-dependent from {data.gate:g} on; those below are controls."
+        f"ignores its history. A task counts as context-dependent above {data.gate:g}; the others are controls."
     )
     if not data.floors:
         missing = "The floors need episodes with the visible state of every frame, as the simulator writes them: --tasks adds them."
@@ -23,7 +23,7 @@ def section(data: ReportData) -> Section:
     picture = draw_floors(
         "floor",
         "Bars of the context floor of each task, with the gate.",
-        [Bar(f.task, TITLES[f.form] if f.form else "No form", f.value, _COLOURS[f.form]) for f in order],
+        [Bar(f.task, TITLES[f.form] if f.form else "No form", f.value, _COLOURS[f.form], f.control) for f in order],
         data.gate,
     )
     rows = [

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
-from compass_edge.eval.report.bars import Bar, Block, Row, draw_bars
+from compass_edge.eval.bootstrap import Estimate
+from compass_edge.eval.report.bars import Block, Row, draw_bars
 from compass_edge.eval.report.canvas import CHAINED, LOOP, ORACLE, PLAIN
-from compass_edge.eval.report.data import COLUMNS, TITLES, Column, Estimate, Method, ReportData
+from compass_edge.eval.report.data import TITLES, Method, ReportData
 from compass_edge.eval.report.markup import Section, estimate, figure, number, percent, table, words
+from compass_edge.eval.table import COLUMNS, Column
 
+NONE = Estimate(math.nan, math.nan, math.nan)
 COLOURS = {"loop": LOOP, "without": PLAIN, "oracle": ORACLE, "chained": CHAINED}
 
 
@@ -18,7 +21,7 @@ def section(data: ReportData) -> Section:
         "time. Thin lines are 95% intervals of a bootstrap over episodes."
     )
     missing = "No method was run on an episode that shows its whole task: name data sets, or --tasks and --seeds."
-    columns = [column for column in COLUMNS if any(column in method.scores for method in data.methods)]
+    columns = [column for column in COLUMNS if any(column in method.cells for method in data.methods)]
     if not columns:
         return Section("forms", "Every form of context", how, "", missing)
     rows = [Row(method.name, COLOURS[method.context], method.context == "loop") for method in data.methods]
@@ -39,30 +42,27 @@ def section(data: ReportData) -> Section:
     )
 
 
-def bar(value: Estimate | None) -> Bar:
-    return Bar(math.nan) if value is None else Bar(value.value, value.low, value.high)
-
-
-def _bar(method: Method, column: Column, measure: str) -> Bar:
-    return bar(getattr(method.scores[column], measure) if column in method.scores else None)
+def _bar(method: Method, column: Column, measure: str) -> Estimate:
+    found: Estimate = getattr(method.cells[column], measure) if column in method.cells else NONE
+    return found
 
 
 def _count(data: ReportData, column: Column) -> str:
-    most = max(method.scores[column].episodes for method in data.methods if column in method.scores)
+    most = max(method.cells[column].episodes for method in data.methods if column in method.cells)
     return f"{most} episode{'s' * (most != 1)}"
 
 
 def _table(data: ReportData) -> str:
-    whole = [(method, method.scores["all"]) for method in data.methods if "all" in method.scores]
+    whole = [(method, method.cells["overall"]) for method in data.methods if "overall" in method.cells]
     head = ["All forms", "MAE", "ρ", "boundary error", "within 5%", "error at step ends", "stalled"]  # noqa: RUF001
     rows = [
         [
             words(method.name),
             estimate(scores.mae),
             estimate(scores.rho, 2),
-            number(scores.boundary_error),
-            percent(scores.matched),
-            estimate(scores.step_end_error),
+            estimate(scores.boundary_error),
+            percent(scores.matched.value),
+            estimate(scores.end_error),
             number(scores.stalled, 0),
         ]
         for method, scores in whole

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from compass_edge.eval.report.data import Method, ReportData, Scores
+from compass_edge.eval.report.data import Method, ReportData
 from compass_edge.eval.report.markup import Section, estimate, number, percent
 
 
@@ -23,22 +24,22 @@ def section(data: ReportData) -> Section:
 
 
 def first(data: ReportData, context: str) -> Method | None:
-    return next((method for method in data.methods if method.context == context and "all" in method.scores), None)
+    return next((method for method in data.methods if method.context == context and "overall" in method.cells), None)
 
 
 def _tiles(data: ReportData) -> Iterator[tuple[str, str, bool]]:
     loop, alone = first(data, "loop"), first(data, "without")
     if loop is None:
         return
-    scores: Scores = loop.scores["all"]
+    scores = loop.cells["overall"]
     yield estimate(scores.mae), f"mean absolute error of the loop, of 100, on {scores.episodes} episodes", True
     yield estimate(scores.rho, 2), "Spearman's ρ of the loop against time", True  # noqa: RUF001
     if alone is not None:
-        before = alone.scores["all"]
+        before = alone.cells["overall"]
         yield estimate(before.mae), "mean absolute error of the same model without context", False
     if data.recovered is not None:
         yield percent(data.recovered), "of the error that true context would remove, the loop removes", False
-    if scores.matched is not None:
-        yield percent(scores.matched), "of step boundaries found within 5% of the episode", False
+    if math.isfinite(scores.matched.value):
+        yield percent(scores.matched.value), "of step boundaries found within 5% of the episode", False
     if scores.stalled is not None:
         yield number(scores.stalled, 0), f"of {scores.episodes} episodes stalled with a step unverified", False

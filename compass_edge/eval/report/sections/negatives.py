@@ -9,7 +9,7 @@ from compass_edge.eval.report.bars import Block, Row, draw_bars
 from compass_edge.eval.report.data import TITLES, ReportData
 from compass_edge.eval.report.markup import Section, estimate, figure, table, words
 from compass_edge.eval.report.sections.episodes import LEGEND, gallery
-from compass_edge.eval.report.sections.forms import COLOURS, bar
+from compass_edge.eval.report.sections.forms import COLOURS, NONE
 
 _KINDS: tuple[Kind, ...] = ("early_stop", "extra_steps", "mismatch")
 _RIGHT: Mapping[str, str] = {
@@ -37,7 +37,7 @@ def section(data: ReportData) -> Section:
         [
             Block(
                 "Mean deviation from the right curve, of 100: shorter is better",
-                [[bar(v) for v in line] for line in values],
+                [[value or NONE for value in line] for line in values],
             )
         ],
     )

@@ -9,8 +9,8 @@ from compass_edge.eval.report.markup import Section, number, table, words
 def section(data: ReportData) -> Section:
     how = (
         "First bound: no estimator that sees the current frame alone errs less than δS + δQ + δR. Second: the loop errs at most "
-        "(η + λ) / K. Errors and bounds are of 100, η and λ are in steps. α: steps proposed early; β: early proposals accepted; "  # noqa: RUF001
-        "γ: true completions rejected."  # noqa: RUF001
+        "(η + λ) / K. Errors and bounds are of 100, η and λ are in steps. α: how often a step is proposed early; β: how often V "  # noqa: RUF001
+        "accepts that, both of the worst step; γ: true completions rejected."  # noqa: RUF001
     )
     if not data.bounds:
         missing = "The theorem's terms were not measured: they need runs of the loop on annotated episodes."
@@ -25,7 +25,7 @@ def section(data: ReportData) -> Section:
 def _row(line: Bounds) -> list[str]:
     return [
         words(line.task or "All"),
-        number(line.k, 0 if line.k == round(line.k) else 1),
+        number(line.k, 0),
         *(number(delta) for delta in (line.delta_s, line.delta_q, line.delta_r)),
         number(line.floor_error),
         number(line.floor) + _holds(line.floor_holds),
