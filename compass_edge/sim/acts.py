@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 from compass_edge.sim.arm import Arm
@@ -124,7 +125,5 @@ class Watch:
         return any(shot.lamp is not None for shot in shots)
 
     def done(self, shots: Shots) -> bool:
-        ends = sum(
-            before.lamp is not None and after.lamp is None for before, after in zip(shots, shots[1:], strict=False)
-        )
+        ends = sum(before.lamp is not None and after.lamp is None for before, after in pairwise(shots))
         return ends >= len(self.colours)

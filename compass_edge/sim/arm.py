@@ -88,11 +88,8 @@ class Arm:
 
     def pick(self, thing: Thing) -> None:
         grasp = GRASPS[thing.kind]
-        at = self.world.centre(thing) + [
-            self._dice.uniform(-0.003, 0.003),
-            self._dice.uniform(-0.003, 0.003),
-            grasp.above,
-        ]
+        aside = np.array([self._dice.uniform(-0.003, 0.003), self._dice.uniform(-0.003, 0.003), grasp.above])
+        at = self.world.centre(thing) + aside
         self._opening = OPEN
         self.move([at[0], at[1], max(at[2] + 0.06, grasp.lift)], sway=0.02)
         if self._dice.chance(self._manner.miss):
@@ -117,7 +114,7 @@ class Arm:
         x, y = place.at
         self.move([x, y, max(self._target[2], 0.20 if place.within else 0.0)], sway=0.02)
         rest = thing.rest(place.base) + grasp.above
-        self.move([x, y, rest + (0.075 if place.within else _CLEARANCE)], _LOWER)
+        self.move([x, y, rest + (0.095 if place.within else _CLEARANCE)], _LOWER)
         self.wait(0.15)
         self.world.release()
         self._opening = OPEN

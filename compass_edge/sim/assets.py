@@ -20,8 +20,8 @@ from compass_edge.sim.mesh import Mesh
 PACKAGE, VERSION = "robosuite", "1.5.2"
 SHA256 = "b9e02df55de8949739de6ba1d196d2ba59cf33c51a76efcfbe5c2f73cdcf99ce"
 LICENCE = "MIT (robosuite); the Panda's meshes in it derive from Franka's franka_ros, Apache-2.0"
-TABLES = ("light-wood", "dark-wood", "gray-woodgrain", "wood-varnished-panels", "green-wood", "blue-wood", "ceramic",
-          "gray-felt")  # fmt: skip
+TABLES = ("light-wood", "dark-wood", "wood-varnished-panels", "wood-tiles", "gray-plaster", "light-gray-floor-tile",
+          "metal", "yellow-plaster")  # none in a colour that things have  # fmt: skip
 WALLS = ("gray-plaster", "cream-plaster", "light-gray-plaster", "white-plaster", "yellow-plaster", "pink-plaster",
          "white-bricks")  # fmt: skip
 FLOORS = ("light-gray-floor-tile", "wood-tiles", "clay")
@@ -34,7 +34,7 @@ _EDITION = 1  # of what is done to the files: another number, another folder
 
 def panda_assets(cache: Path | None = None) -> Path:
     """The folder with the thinned meshes and the textures; fetched and made if it is not there yet."""
-    folder = (cache or _cache()) / f"panda-{VERSION}-{_EDITION}"
+    folder = (cache or cache_folder()) / f"panda-{VERSION}-{_EDITION}"
     if not (folder / "SOURCE.txt").exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
@@ -49,7 +49,7 @@ def panda_assets(cache: Path | None = None) -> Path:
     return folder
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "compass-edge"
 
 

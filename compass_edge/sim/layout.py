@@ -46,23 +46,23 @@ class Layout:
         return Place(name, self._moved(x, y), (x, y))
 
     def block(self, place: Place, colour: str, role: str = "block", size: float = 0.022) -> Thing:
-        return self._on(place, "block", colour, role, 0.006, size)
+        return self._on(place, "block", colour, role, off=0.006, size=size)
 
     def tube(self, place: Place, colour: str, role: str = "tube") -> Thing:
-        return self._on(place, "tube", colour, role, 0.0)
+        return self._on(place, "tube", colour, role)
 
     def cover(self, place: Place, colour: str, role: str = "cover") -> Thing:
-        return self._on(place, "cover", colour, role, 0.004)
+        return self._on(place, "cover", colour, role, off=0.004)
 
     def toy(self, colour: str) -> None:
         """Something that has nothing to do with the task, where there is room for it."""
         for _ in range(40):
-            spot = (self.dice.uniform(-0.16, 0.30), self.dice.uniform(-0.36, 0.36))
-            if all(max(abs(spot[0] - thing.at[0]), abs(spot[1] - thing.at[1])) > 0.13 for thing in self.things):
+            spot = (self.dice.uniform(-0.16, 0.26), self.dice.uniform(-0.31, 0.31))
+            if all(max(abs(spot[0] - thing.at[0]), abs(spot[1] - thing.at[1])) > 0.11 for thing in self.things):
                 self._add("toy", colour, "toy", spot, spot, size=self.dice.uniform(0.015, 0.024))
                 return
 
-    def _on(self, place: Place, kind: Kind, colour: str, role: str, off: float, size: float = 0.022) -> Thing:
+    def _on(self, place: Place, kind: Kind, colour: str, role: str, *, off: float = 0.0, size: float = 0.022) -> Thing:
         at = (place.at[0] + self.dice.uniform(-off, off), place.at[1] + self.dice.uniform(-off, off))
         return self._add(kind, colour, role, at, place.drawn_at, base=place.base, size=size)
 

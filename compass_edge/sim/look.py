@@ -23,14 +23,14 @@ class Look:
 
     @classmethod
     def drawn(cls, dice: Dice) -> Look:
-        strength, warmth = dice.uniform(0.42, 0.62), dice.uniform(-0.05, 0.05)
+        strength, warmth = dice.uniform(0.34, 0.52), dice.uniform(-0.05, 0.05)
         return cls(
             table=dice.choice(TABLES),
             wall=dice.choice(WALLS),
             floor=dice.choice(FLOORS),
             light_from=(dice.uniform(0.2, 0.6), dice.uniform(-0.8, 0.8), 1.8),
             light=(strength + warmth, strength, strength - warmth),
-            ambient=dice.uniform(0.30, 0.40),
+            ambient=dice.uniform(0.26, 0.34),
             camera=(dice.uniform(0.88, 0.96), dice.uniform(-0.06, 0.06), dice.uniform(0.66, 0.74)),
-            camera_at=(dice.uniform(0.02, 0.05), dice.uniform(-0.02, 0.02), 0.03),
+            camera_at=(dice.uniform(0.01, 0.04), dice.uniform(-0.02, 0.02), 0.06),
         )

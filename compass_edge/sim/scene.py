@@ -78,7 +78,7 @@ _ROOM = """
   <visual>
     <quality shadowsize="{shadow}" offsamples="0"/>
     <global offwidth="896" offheight="896" fovy="45"/>
-    <headlight ambient="{ambient}" diffuse=".35 .35 .35" specular="0 0 0"/>
+    <headlight ambient="{ambient}" diffuse=".28 .28 .28" specular="0 0 0"/>
     <map znear=".02" shadowclip="1" shadowscale=".5"/>
   </visual>
   <asset>
@@ -94,14 +94,14 @@ _ROOM = """
   </asset>
   <worldbody>
     <light pos="{light_from}" dir="{light_to}" diffuse="{light}" specular=".2 .2 .2" castshadow="true" type="directional"/>
-    <light pos="1 1 2" dir="-.5 -.5 -1" diffuse=".2 .2 .22" castshadow="false" type="directional"/>
+    <light pos="1 1 2" dir="-.5 -.5 -1" diffuse=".16 .16 .18" castshadow="false" type="directional"/>
     <geom name="floor" type="plane" size="4 4 .1" pos="0 0 -.8" material="floor"/>
     <geom name="wall" type="box" size=".02 3 1.6" pos="-1.4 0 .6" material="wall" contype="0" conaffinity="0"/>
     <geom name="table" type="box" size=".45 .60 .02" pos="0 0 -.02" material="table" friction="1 .005 .0001"/>
     <geom type="box" size=".12 .12 .4" pos="-.56 0 -.4" rgba=".25 .25 .27 1" contype="0" conaffinity="0"/>
     <geom type="cylinder" size=".025 .38" pos=".4 .5 -.42" material="steel"/>
     <geom type="cylinder" size=".025 .38" pos=".4 -.5 -.42" material="steel"/>
-    <camera name="front" pos="{camera}" fovy="40" xyaxes="{camera_axes}"/>
+    <camera name="front" pos="{camera}" fovy="34" xyaxes="{camera_axes}"/>
   </worldbody>
   <equality/>
   <actuator/>

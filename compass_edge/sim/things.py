@@ -23,7 +23,7 @@ COLOURS = {
 MOVABLE: tuple[Kind, ...] = ("block", "tube", "cover")
 MAT_TOP = 0.003
 SLOT_PITCH = 0.075
-BOX_HALF, BOX_HEIGHT = 0.062, 0.096
+BOX_HALF, BOX_HEIGHT = 0.058, 0.115
 BUTTON_DOWN, BUTTON_UP = -0.008, -0.003  # travel of a cap that is pressed, and of one that is released again
 
 

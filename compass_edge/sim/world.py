@@ -88,7 +88,7 @@ class World:
         self.lamp = colour
         material = self.model.material("lamp").id
         self.model.mat_rgba[material, :3] = _DARK if colour is None else COLOURS[colour]
-        self.model.mat_emission[material] = 0.0 if colour is None else 0.9
+        self.model.mat_emission[material] = 0.0 if colour is None else 0.5
 
     def shot(self) -> Shot:
         data = self.data

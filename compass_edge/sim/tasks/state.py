@@ -176,11 +176,11 @@ def swap_twice(table: Layout) -> Draft:
 def boxes(table: Layout) -> Draft:
     """S7: which box holds what cannot be seen. What is left outside can: a control."""
     first, second, third, ground = table.dice.shuffled(PAINTS)[:4]
-    pair = [table.place(table.box(0.06, y), f"the {side} gray box") for side, y in (("left", -0.17), ("right", 0.17))]
+    pair = [table.place(table.box(-0.02, y), f"the {side} gray box") for side, y in (("left", -0.15), ("right", 0.15))]
     names = table.dice.shuffled((first, second, third))
     mats = [
-        table.place(table.mat(-0.12, y, ground), f"the {side} {ground} mat")
-        for side, y in zip(SIDES, (-0.14, 0.0, 0.14), strict=True)
+        table.place(table.mat(0.17, y, ground), f"the {side} {ground} mat")
+        for side, y in zip(SIDES, (-0.15, 0.0, 0.15), strict=True)
     ]
     blocks = {paint: table.block(mat, paint, f"block {(first, second, third).index(paint)}", 0.018)
               for paint, mat in zip(names, mats, strict=True)}  # fmt: skip
