@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import get_args
 
 from compass_edge.data.episode import Episode
@@ -40,9 +40,8 @@ def ablation_methods(
     names: Mapping[str, str] | None = None,
 ) -> tuple[LoopMethod, ...]:
     """The three to run."""
-    rules = settings or Settings()
     return tuple(
-        LoopMethod(make, replace(rules, tau=tau), executor, name=variant_name(tau, loop), names=names) for tau in TAUS
+        LoopMethod(make, settings, executor, name=variant_name(tau, loop), tau=tau, names=names) for tau in TAUS
     )
 
 

@@ -49,8 +49,10 @@ class Bootstrap:
         self._of = of.reshape(-1) if self.by == "task" else np.arange(len(tasks))
         self.clusters = int(self._of.max(initial=-1)) + 1
         self._tails = [(1 - level) / 2, (1 + level) / 2]
-        even = np.full(self.clusters, 1 / max(self.clusters, 1))
-        self._drawn = np.random.default_rng(seed).multinomial(self.clusters, even, resamples).astype(np.float64)
+        self._drawn = np.zeros((resamples, self.clusters))  # how often each cluster is in each resample
+        if self.clusters:
+            even = np.full(self.clusters, 1 / self.clusters)
+            self._drawn[:] = np.random.default_rng(seed).multinomial(self.clusters, even, resamples)
 
     def mean(self, values: Sequence[Values]) -> Estimate:
         """Of all values; `values[i]` are those of episode i: one, or one for each of its steps, or none."""

@@ -31,6 +31,7 @@ def key_of(method: Mapping[str, Any], episode: Episode) -> str:
         "id": episode.id,
         "film": episode.film.key,
         "frames": episode.frames,
+        "fps": episode.fps,
         "instruction": episode.instruction,
         "steps": None if episode.steps is None else [asdict(step) for step in episode.steps],
         "path": None if path is None else hashlib.blake2b(np.asarray(path, np.float64).tobytes()).hexdigest(),

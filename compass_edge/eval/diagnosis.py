@@ -7,8 +7,8 @@ Three curves of the same frozen model:
   begins where the last left off: the sum of the scores at the ends of those before it, over K. A model that closes every
   step at 1 chains without loss; one that closes them at 0.8 falls behind by a fifth of a step each time.
 
-Sampled are every n-th frame from the start of a clip on, and its last: for a step the frame that completes it. A clip ends
-in the frame that is scored. Between scores the curve is linear, after the last one it stays. With context, once every step is
+Sampled are every n-th frame from the start of a clip on (without settings three a second), and its last: for a step the frame
+that completes it. A clip ends in the frame that is scored. Between scores the curve is linear, after the last one it stays. With context, once every step is
 complete nothing is left to score: the oracle's curve is 100 from there on, the chained one stays where it is.
 """
 
@@ -24,6 +24,7 @@ from compass_edge.data.episode import Episode
 from compass_edge.errors import CompassError
 from compass_edge.eval.prefix import Prefix
 from compass_edge.eval.result import Result
+from compass_edge.eval.sampling import settings_at
 from compass_edge.loop.settings import Settings
 from compass_edge.models import Clip, Image, ProgressModel
 
@@ -72,7 +73,7 @@ def method_name(model: str, setting: str) -> str:
 
 def without_context(model: ProgressModel, episode: Episode, settings: Settings | None = None) -> Result:
     """Needs no annotation."""
-    rules = settings or Settings()
+    rules = settings or settings_at(episode.fps)
     stretch = Stretch(episode.instruction, 0, episode.frames - 1)
     (scores,) = scored(model, episode, [stretch], rules)
     values = 100.0 * _curve(scores, np.arange(episode.frames))
@@ -81,7 +82,7 @@ def without_context(model: ProgressModel, episode: Episode, settings: Settings |
 
 def diagnose(model: ProgressModel, episode: Episode, settings: Settings | None = None) -> Diagnosis:
     """All three, in one pass over the film."""
-    rules, last = settings or Settings(), episode.frames - 1
+    rules, last = settings or settings_at(episode.fps), episode.frames - 1
     steps = [
         Stretch(step.sentence, begin, min(step.end, last))
         for begin, step in zip(episode.begins, episode.truth, strict=True)

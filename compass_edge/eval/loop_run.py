@@ -15,6 +15,7 @@ from typing import Literal, get_args
 from compass_edge.data.episode import Episode
 from compass_edge.errors import UsageError
 from compass_edge.eval.result import Result
+from compass_edge.eval.sampling import settings_at
 from compass_edge.eval.stopwatch import Stopwatch
 from compass_edge.eval.trace import Between, Tracer
 from compass_edge.loop.call import Models
@@ -43,10 +44,10 @@ def run_loop(
     between: Between = "linear",
     subscribers: tuple[Subscriber, ...] = (),
 ) -> Result:
-    """`subscribers` are told of every event too, for example a journal."""
+    """Without settings, ticks are a third of a second apart. `subscribers` are told of every event too, such as a journal."""
     if executor not in get_args(Executor):
         raise UsageError(f"The executor must be one of {', '.join(get_args(Executor))}, and {executor!r} came.")
-    watch, tracer, rules = Stopwatch(), Tracer(episode), settings or Settings()
+    watch, tracer, rules = Stopwatch(), Tracer(episode), settings or settings_at(episode.fps)
     timed = watch.around(models)
     loop = LoopEpisode.begin(
         episode.instruction,

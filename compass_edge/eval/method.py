@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from compass_edge.data.episode import Episode
 from compass_edge.eval.diagnosis import diagnose, without_context
 from compass_edge.eval.loop_run import LOOP, Executor, run_loop
 from compass_edge.eval.result import Result
+from compass_edge.eval.sampling import A_SECOND, settings_at
 from compass_edge.eval.trace import Between
 from compass_edge.loop.call import Models
-from compass_edge.loop.settings import Settings
+from compass_edge.loop.settings import Settings, Tau
 from compass_edge.models import ProgressModel
 
 _Made = TypeVar("_Made")
@@ -49,7 +50,10 @@ class Lazy(Generic[_Made]):
 
 
 class LoopMethod:
-    """`names` spares making the models when all results are known already; they must be those that the models have."""
+    """Without settings, ticks are a third of a second apart in every film; `tau` goes before the settings' own.
+
+    `names` spares making the models when all results are known already; they must be those that the models have.
+    """
 
     def __init__(
         self,
@@ -59,9 +63,10 @@ class LoopMethod:
         *,
         name: str = LOOP,
         between: Between = "linear",
+        tau: Tau | None = None,
         names: Mapping[str, str] | None = None,
     ) -> None:
-        self.name, self._models, self._settings = name, Lazy(make), settings or Settings()
+        self.name, self._models, self._settings, self._tau = name, Lazy(make), settings, tau
         self._executor: Executor = executor
         self._between: Between = between
         self._names = names
@@ -69,17 +74,23 @@ class LoopMethod:
     def identity(self) -> Mapping[str, Any]:
         """Without the executor, which changes nothing that is measured but the seconds."""
         names = dict(self._names or self._models().names())
+        rules = asdict(self._settings or Settings())
+        if self._settings is None:
+            rules["every"] = f"{A_SECOND} a second"
+        if self._tau is not None:
+            rules["tau"] = self._tau
         return {
             "method": "loop",
             "name": self.name,
             "models": names,
-            "settings": asdict(self._settings),
+            "settings": rules,
             "between": self._between,
         }
 
     def run(self, episode: Episode) -> tuple[Result, ...]:
-        models = self._models()
-        return (run_loop(episode, models, self._settings, self._executor, method=self.name, between=self._between),)
+        rules = self._settings or settings_at(episode.fps)
+        rules = rules if self._tau is None else replace(rules, tau=self._tau)
+        return (run_loop(episode, self._models(), rules, self._executor, method=self.name, between=self._between),)
 
 
 class PrmMethod:
@@ -93,15 +104,16 @@ class PrmMethod:
         context: bool = True,
         model: str | None = None,
     ) -> None:
-        self._prm, self._settings, self._context, self._model = Lazy(make), settings or Settings(), context, model
+        self._prm, self._settings, self._context, self._model = Lazy(make), settings, context, model
 
     @property
     def name(self) -> str:
         return self._model or self._prm().name
 
     def identity(self) -> Mapping[str, Any]:
-        sampling = {"every": self._settings.every, "max_frames": self._settings.max_frames}
-        return {"method": "prm", "model": self.name, "context": self._context, **sampling}
+        rules = self._settings
+        sampling = None if rules is None else {"every": rules.every, "max_frames": rules.max_frames}
+        return {"method": "prm", "model": self.name, "context": self._context, "sampling": sampling}
 
     def run(self, episode: Episode) -> tuple[Result, ...]:
         if not self._context:

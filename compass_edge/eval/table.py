@@ -47,7 +47,12 @@ class Table:
             episode = self._episodes.get(result.episode)
             if episode is None:
                 raise UsageError(f"A result speaks of episode '{result.episode}', and no such episode came.")
-            self._scores.setdefault(result.method, {})[result.episode] = measure(result, episode, by)
+            scores = self._scores.setdefault(result.method, {})
+            if result.episode in scores:
+                raise UsageError(
+                    f"A method has one curve of an episode, and '{result.method}' of '{result.episode}' came twice."
+                )
+            scores[result.episode] = measure(result, episode, by)
             if result.trace is not None:
                 self._loops.add(result.method)
         self._bootstraps: dict[tuple[str, ...], Bootstrap] = {}

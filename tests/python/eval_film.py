@@ -78,6 +78,7 @@ def episode(
     instruction: str = "",
     film: MemoryFilm | None = None,
     kind: Kind = "positive",
+    fps: float = 30.0,
 ) -> Episode:
     """Steps that end at these frames; by default the film is over with the last one."""
     length = frames if frames is not None else ends[-1] + 1
@@ -92,4 +93,4 @@ def episode(
         for index, end in enumerate(ends)
     )
     shown = film or MemoryFilm(f"film of {id}", length)
-    return Episode(id, task, instruction or f"Do all of {id}.", shown, length, 10.0, steps, form, kind)
+    return Episode(id, task, instruction or f"Do all of {id}.", shown, length, fps, steps, form, kind)
