@@ -5,22 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from compass_edge.data.episode import FORMS, Form, Kind
+from compass_edge.eval.ablation import TAUS, Variant
 from compass_edge.eval.bootstrap import Estimate
+from compass_edge.eval.confusion import Confusion
+from compass_edge.eval.negatives import Deviation
 from compass_edge.eval.report.curves import Curves, Line, Mark
 from compass_edge.eval.report.data import (
     TITLES,
     Bounds,
     Chosen,
-    Confusion,
     Context,
-    Deviation,
+    Contrary,
     GapCell,
     GapRow,
     Latency,
     Method,
     ReportData,
     TaskFloor,
-    Variant,
 )
 from compass_edge.eval.table import COLUMNS, Cell, Column
 
@@ -60,7 +61,7 @@ def chosen(episode: str, form: Form | None, why: str, kind: Kind = "positive") -
 
 
 def bounds(task: str) -> Bounds:
-    return Bounds(task, 6, 3.1, 1.2, 8.4, 0.213, 0.104, 0.5, 0.1, 0.2, 12.7, 25.4, True, 5.3, 4.9, True)
+    return Bounds(task, 6, 3.1, 1.2, 8.4, 0.213, 0.104, 0.5, 0.1, 0.2, 0.3, 0.05, 12.7, 25.4, True, 5.3, 4.9, True)
 
 
 def full() -> ReportData:
@@ -77,12 +78,16 @@ def full() -> ReportData:
         method("the loop", "loop", 9.3, 0.93),
     ]
     deviations = [
-        Deviation(name, context, {kind: near(base + 3 * at) for at, kind in enumerate(KINDS)})
+        Contrary(
+            name,
+            context,
+            {kind: Deviation(name, kind, 5, near(base + at), 71.5, 66.0, 80.5) for at, kind in enumerate(KINDS)},
+        )
         for name, context, base in (("one-prm, no context", "without", 32.7), ("the loop", "loop", 7.3))
     ]
     ablation = [
-        Variant(tau, cells(error + 0.7, 0.9, error, stalled))
-        for tau, error, stalled in (("everywhere", 8.6, 7), ("orienter", 17.2, 40), ("nowhere", 18.8, 45))
+        Variant(tau, cells(error + 0.7, 0.9, error, stalled), {}, 4.6)
+        for tau, error, stalled in zip(TAUS, (8.6, 17.2, 18.8), (7, 40, 45), strict=True)
     ]
     rng = np.random.default_rng(0)
     latencies = [
@@ -106,7 +111,7 @@ def full() -> ReportData:
         deviations=deviations,
         negatives=[chosen(f"{kind}/0", None, TITLES[kind], kind) for kind in KINDS],
         ablation=ablation,
-        confusion=Confusion(510, 42, 13, 201),
+        confusion=Confusion(510, 13, 201, 42, 9),
         bounds=[bounds("R1"), bounds("S2"), bounds("")],
         latencies=latencies,
         floors=floors,

@@ -10,8 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from compass_edge.data.episode import Form, Kind
+from compass_edge.eval.ablation import Variant
 from compass_edge.eval.bootstrap import Estimate
+from compass_edge.eval.confusion import Confusion
+from compass_edge.eval.floor import GATE
+from compass_edge.eval.negatives import Deviation
 from compass_edge.eval.report.curves import Curves
+from compass_edge.eval.runner import Failed
 from compass_edge.eval.table import Cell, Column
 
 # How a method comes by its context; it decides the colour.
@@ -48,9 +53,9 @@ class GapRow:
 
     model: str
     intervals: int
-    without: GapCell
-    oracle: GapCell
-    chained: GapCell
+    without: GapCell | None
+    oracle: GapCell | None
+    chained: GapCell | None
     dots: Sequence[tuple[float, float]] = ()  # error of an interval without context and with it
 
 
@@ -68,28 +73,12 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Deviation:
+class Contrary:
+    """A method on the negatives."""
+
     method: str
     context: Context
-    kinds: Mapping[Kind, Estimate]
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """The loop with the expected transition told to everyone, to the Orienter alone, or to nobody."""
-
-    tau: str
-    cells: Mapping[Column, Cell]
-
-
-@dataclass(frozen=True, slots=True)
-class Confusion:
-    """Candidates by what they were and what V said of them."""
-
-    accepted_true: int
-    rejected_true: int
-    accepted_false: int  # the step was not complete, or had been before it began
-    rejected_false: int
+    kinds: Mapping[Kind, Deviation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +95,8 @@ class Bounds:
     alpha: float  # the largest of the steps'; nan: never tried
     beta: float
     gamma: float
+    alpha_pooled: float  # over all steps
+    beta_pooled: float
     floor: float | None
     floor_error: float | None  # of the best that reads the current frame alone
     floor_holds: bool | None
@@ -140,12 +131,13 @@ class ReportData:
     recovered: float | None = None  # share of the deficit that oracle context would close, 0 to 1
     gap: Sequence[GapRow] = ()
     chosen: Sequence[Chosen] = ()
-    deviations: Sequence[Deviation] = ()
+    deviations: Sequence[Contrary] = ()
     negatives: Sequence[Chosen] = ()
     ablation: Sequence[Variant] = ()
     confusion: Confusion | None = None
     bounds: Sequence[Bounds] = ()
     latencies: Sequence[Latency] = ()
     floors: Sequence[TaskFloor] = ()
-    gate: float = 4.0
+    gate: float = GATE
+    failures: Sequence[Failed] = ()
     episodes: Sequence[Mapping[str, Any]] = field(default_factory=tuple)  # a row an episode and method, for machines

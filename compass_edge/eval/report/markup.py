@@ -57,7 +57,9 @@ def estimate(value: Estimate | None, digits: int = 1) -> str:
 def change(value: float | None, lower_is_better: bool) -> str:
     if value is None or not math.isfinite(value):
         return ""
-    better = (value < 0) == lower_is_better or value == 0
+    if abs(value) < 0.005:  # reads as 0%: neither
+        return f'<span class="same">{percent(value)}</span>'
+    better = (value < 0) == lower_is_better
     return f'<span class="{"gain" if better else "loss"}">{percent(value, sign=True)}</span>'
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from compass_edge.eval.ablation import Variant
 from compass_edge.eval.bootstrap import Estimate
 from compass_edge.eval.report.bars import Block, Row, draw_bars
 from compass_edge.eval.report.canvas import LOOP, QUIET
-from compass_edge.eval.report.data import TITLES, ReportData, Variant
+from compass_edge.eval.report.data import TITLES, ReportData
 from compass_edge.eval.report.markup import Section, estimate, figure, number, table, words
 from compass_edge.eval.report.sections.forms import NONE
 from compass_edge.eval.table import COLUMNS, Column
@@ -44,11 +45,12 @@ def section(data: ReportData) -> Section:
             words(name),
             *(estimate(_error(variant, column)) for column in columns),
             estimate(variant.cells["overall"].mae),
+            number(variant.planned),
             f"{number(variant.cells['overall'].stalled, 0)} of {number(variant.cells['overall'].episodes, 0)}",
         ]
         for name, variant in zip(names, data.ablation, strict=True)
     ]
-    head = ["Error at step ends", *(TITLES[column] for column in columns), "MAE", "stalled"]
+    head = ["Error at step ends", *(TITLES[column] for column in columns), "MAE", "steps planned", "stalled"]
     return Section(
         "ablation",
         "Without the expected transition",

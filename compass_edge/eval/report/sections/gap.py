@@ -44,10 +44,14 @@ def section(data: ReportData) -> Section:
     caption = (
         f"A dot is one annotated step of one model: {below} of {dots} lie below the diagonal, where context helped."
     )
-    return Section("gap", "The context gap", how, body + figure(picture, caption), pictures=[picture])
+    return Section(
+        "gap", "The context gap", how, f'<div class="pair">{body}{figure(picture, caption)}</div>', pictures=[picture]
+    )
 
 
-def _cells(cell: GapCell) -> list[str]:
+def _cells(cell: GapCell | None) -> list[str]:
+    if cell is None:
+        return [number(None), number(None)]
     return [
         change(cell.mae_change, lower_is_better=True) + estimate(cell.mae),
         change(cell.rho_change, lower_is_better=False) + estimate(cell.rho, 2),

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from compass_edge.data.episode import Kind
 from compass_edge.eval.report.bars import Block, Row, draw_bars
-from compass_edge.eval.report.data import TITLES, ReportData
-from compass_edge.eval.report.markup import Section, estimate, figure, table, words
+from compass_edge.eval.report.data import TITLES, Contrary, ReportData
+from compass_edge.eval.report.markup import Section, estimate, figure, number, table, words
 from compass_edge.eval.report.sections.episodes import LEGEND, gallery
 from compass_edge.eval.report.sections.forms import COLOURS, NONE
 
@@ -28,7 +28,9 @@ def section(data: ReportData) -> Section:
     if not kinds:
         missing = "Negatives were not run: --negatives adds those of the simulator, and a data set may hold its own."
         return Section("negatives", "When the film does not match", how, "", missing)
-    values = [[line.kinds.get(kind) for kind in kinds] for line in data.deviations]
+    values = [
+        [line.kinds[kind].deviation if kind in line.kinds else NONE for kind in kinds] for line in data.deviations
+    ]
     picture = draw_bars(
         "negatives",
         "Bars of the mean deviation of each method on each kind of negative; the table below has the numbers.",
@@ -37,17 +39,26 @@ def section(data: ReportData) -> Section:
         [
             Block(
                 "Mean deviation from the right curve, of 100: shorter is better",
-                [[value or NONE for value in line] for line in values],
+                values,
             )
         ],
     )
-    rows = [
-        [words(line.method), *(estimate(value) for value in row)]
-        for line, row in zip(data.deviations, values, strict=True)
-    ]
-    body, pictures = figure(picture, kind="wide") + table(["", *(TITLES[kind] for kind in kinds)], rows), [picture]
+    rows = [[words(line.method), *(cell for kind in kinds for cell in _cells(line, kind))] for line in data.deviations]
+    top, head = [("", 1), *((TITLES[kind], 2) for kind in kinds)], ["", *("deviation", "ends at") * len(kinds)]
+    body, pictures = figure(picture, kind="wide") + table(head, rows, top=top), [picture]
     if data.negatives:
         markup, drawn = gallery(sorted(data.negatives, key=lambda chosen: _KINDS.index(chosen.kind)), "negative")
         body += markup
         pictures += drawn
     return Section("negatives", "When the film does not match", f"{how} {LEGEND}", body, pictures=pictures)
+
+
+def _cells(line: Contrary, kind: Kind) -> tuple[str, str]:
+    found = line.kinds.get(kind)
+    if found is None:
+        return number(None), number(None)
+    return estimate(found.deviation), f"{number(found.terminal)}{_of(found.right)}"
+
+
+def _of(right: float) -> str:
+    return f'<span class="range">right: {number(right)}</span>'

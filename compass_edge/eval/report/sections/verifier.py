@@ -14,7 +14,7 @@ def section(data: ReportData) -> Section:
     counts = data.confusion
     if counts is None:
         return Section("verifier", "The Verifier", how, "", "There is no run of the loop with verdicts to count.")
-    true, false = counts.accepted_true + counts.rejected_true, counts.accepted_false + counts.rejected_false
+    true, false = counts.true_accepts + counts.false_rejects, counts.false_accepts + counts.true_rejects
 
     def cell(count: int, of: int, rate: str) -> str:
         return f"<b>{number(count, 0)}</b>{percent(count / of if of else None)} {rate}"
@@ -22,13 +22,18 @@ def section(data: ReportData) -> Section:
     rows = [
         [
             "the step had just been done",
-            cell(counts.accepted_true, true, ""),
-            cell(counts.rejected_true, true, "rejected though true"),
+            cell(counts.true_accepts, true, ""),
+            cell(counts.false_rejects, true, "rejected though true"),
         ],
         [
             "it had not",
-            cell(counts.accepted_false, false, "accepted though false"),
-            cell(counts.rejected_false, false, ""),
+            cell(counts.false_accepts, false, "accepted though false"),
+            cell(counts.true_rejects, false, ""),
         ],
     ]
-    return Section("verifier", "The Verifier", how, table(["", "accepted", "rejected"], rows, kind="confusion"))
+    body = table(["", "accepted", "rejected"], rows, kind="confusion")
+    if counts.left_out:
+        body += (
+            f'<p class="quiet">Left out: {number(counts.left_out, 0)} of plans that do not match the annotation.</p>'
+        )
+    return Section("verifier", "The Verifier", how, body)
