@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from compass_edge import __version__
 from compass_edge.cli import bench, calibrate, data, doctor, frames, replay, run
-from compass_edge.cli import eval as evaluate
 from compass_edge.errors import CompassError
 
 _DESCRIPTION = """\
@@ -38,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"compass-edge {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for command in (doctor, frames, run, replay, bench, calibrate, evaluate, data):
+    for command in (doctor, frames, run, replay, bench, calibrate, data):
         command.register(commands)
     return parser
 

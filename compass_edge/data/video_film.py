@@ -85,7 +85,7 @@ class VideoFilm:
                     )
                 with frame:
                     if number % every == 0:
-                        yield number, self._cropped(frame.rgb())
+                        yield number, self.cropped(frame.rgb())
 
     def ticks(self, settings: Settings, stop: int | None = None) -> FilmTicks:
         stop = self.frames if stop is None else min(stop, self.frames)
@@ -136,7 +136,7 @@ class VideoFilm:
                     f"of '{self.path}'."
                 )
 
-    def _cropped(self, picture: Picture) -> Picture:
+    def cropped(self, picture: Picture) -> Picture:
         if self.crop is None:
             return picture
         left, top, width, height = self.crop
