@@ -55,7 +55,7 @@ class Cache:
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 meta = json.loads(str(arrays["meta"]))
                 if meta["key"] != key:
                     raise ValueError("it holds the results of something else")
