@@ -26,7 +26,8 @@ def run_annotate(arguments: argparse.Namespace) -> int:
     finally:
         server.server_close()
     if annotation.saves:
-        print(f"Saved: {annotation.out} with {annotation.steps} steps.")
+        unnamed = f", {annotation.unnamed} of them without a sentence yet" if annotation.unnamed else ""
+        print(f"Saved: {annotation.out} with {annotation.steps} steps{unnamed}.")
     else:
         print("Nothing was changed.")
     return 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,9 +21,7 @@ from compass_edge.errors import CompassError, EnvironmentFault
 
 _PAGE = Path(__file__).with_name("annotate_page.html")
 _LONGEST = 4 << 20  # bytes of an annotation
-_POLICY = (
-    "default-src 'none'; img-src 'self'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-)
+_POLICY = "default-src 'none'; img-src 'self' data:; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
 class AnnotateServer(ThreadingHTTPServer):
@@ -52,6 +51,12 @@ class AnnotateServer(ThreadingHTTPServer):
     @property
     def hosts(self) -> tuple[str, ...]:
         return f"127.0.0.1:{self.port}", f"localhost:{self.port}"
+
+    def handle_error(self, *_: Any) -> None:
+        """A browser that turns away in the middle of a frame is no fault; what is one gets its line."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, ConnectionError | TimeoutError):
+            print(f"compass-edge: a request failed: {type(error).__name__}: {error}", file=sys.stderr)
 
     def server_close(self) -> None:
         super().server_close()

@@ -51,6 +51,11 @@ class Annotation:
     def steps(self) -> int:
         return len(self.fields.get("steps") or ())
 
+    @property
+    def unnamed(self) -> int:
+        """Steps that have no sentence yet."""
+        return sum(not step.get("sentence", "").strip() for step in self.fields.get("steps") or ())
+
     def edit(self, change: Any) -> None:
         """Takes over instruction, task and steps, and saves. Refuses what could not be read again."""
         fields = Fields(change, "The annotation")
