@@ -34,8 +34,8 @@ class Manner:
     miss: float = 0.0  # how often they close on nothing first
 
     @classmethod
-    def drawn(cls, dice: Dice, *, clumsy: bool) -> Manner:
-        return cls(speed=dice.uniform(0.8, 1.2), miss=0.15 if clumsy else 0.0)
+    def drawn(cls, dice: Dice, *, retreat: float, clumsy: bool) -> Manner:
+        return cls(speed=dice.uniform(0.8, 1.2), retreat=retreat, miss=0.15 if clumsy else 0.0)
 
 
 class Arm:

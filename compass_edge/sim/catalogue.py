@@ -72,8 +72,8 @@ def write(task: str, seed: int) -> Script:
     draft = recurrence.presses(table, 8) if task == "R1" and purpose == "negatives" else chosen.draft(table)
     used = {thing.colour for thing in table.things}
     table.toy(table.dice.choice([paint for paint in PAINTS if paint not in used] or ["white"]))
+    manner = Manner.drawn(Dice(task, seed, "manner"), retreat=draft.retreat, clumsy=purpose == "train")
     return Script(
         task, seed, chosen.form, draft.instruction, tuple(table.things), tuple(draft.places), tuple(draft.steps),
-        Look.drawn(Dice(task, seed, "look")), Manner.drawn(Dice(task, seed, "manner"), clumsy=purpose == "train"),
-        draft.switches, draft.variant,
+        Look.drawn(Dice(task, seed, "look")), manner, draft.switches, draft.variant,
     )  # fmt: skip

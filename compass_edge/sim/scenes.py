@@ -39,6 +39,9 @@ class _Drawing:
     def __init__(self, things: Sequence[Thing]) -> None:
         self._at = np.array([thing.at for thing in things])
         self._back = np.array([thing.drawn_at for thing in things]) - self._at
+        # Which button is where can be seen: another arrangement is another scene.
+        still = sorted((thing.role, thing.drawn_at) for thing in things if thing.kind not in MOVABLE)
+        self.fixed = np.array([value for _, at in still for value in at])
 
     def point(self, at: Sequence[float]) -> NDArray[np.float64]:
         away = np.maximum(np.sum((self._at - at[:2]) ** 2, axis=1), 1e-8)
@@ -53,7 +56,7 @@ def _scene(shot: Shot, visible: set[str], things: Sequence[Thing], drawing: _Dra
     key = (tuple(role for role, *_ in placed), shot.lamp is not None)
     bodies = [drawing.point(shot.bodies[name]) for *_, name in placed]
     caps = [shot.travel[thing.name] for thing in sorted(things, key=lambda thing: thing.role) if thing.kind == "button"]
-    return key, np.concatenate([drawing.point(shot.gripper), [shot.opening], *bodies, caps])
+    return key, np.concatenate([drawing.point(shot.gripper), [shot.opening], *bodies, caps, drawing.fixed])
 
 
 def _order(point: NDArray[np.float64]) -> tuple[float, float]:

@@ -18,7 +18,8 @@ class Draft:
     steps: Sequence[Step]
     places: Sequence[Place]
     switches: Mapping[str, str] = field(default_factory=dict)
-    variant: str = ""
+    variant: str = ""  # what the instruction asks for beyond its task, such as how often
+    retreat: float = 0.5  # how often the hand goes back to where it waits, after a step
 
 
 def times(count: int) -> str:

@@ -76,6 +76,7 @@ def taps(table: Layout) -> Draft:
         f"Tap the four mats in the order {', '.join(paints)}.",
         steps,
         [table.place(m, f"the {m.colour} mat") for m in mats],
+        retreat=1.0,
     )
 
 
@@ -161,7 +162,7 @@ def stack(table: Layout) -> Draft:
 def lamp_phases(table: Layout) -> Draft:
     """Q7: lamp on, block over, lamp off, block back, lamp on."""
     paint, here, there, cap, light = table.dice.shuffled(PAINTS)[:5]
-    table.lamp(-0.13, -0.26)
+    table.lamp(-0.13, -0.24)
     button = table.button(0.18, 0.0, cap)
     start = table.place(table.mat(0.04, -0.18, here, "start"), f"the {here} mat")
     goal = table.place(table.mat(0.04, 0.18, there, "goal"), f"the {there} mat")
@@ -184,7 +185,7 @@ def lamp_phases(table: Layout) -> Draft:
 def shown_order(table: Layout) -> Draft:
     """Q8: the lamp shows three colours; the blocks are lifted in that order."""
     ground, *paints = table.dice.shuffled(PAINTS)[:4]
-    table.lamp(-0.12, -0.26)
+    table.lamp(-0.12, -0.24)
     mats = [
         table.place(table.mat(0.08, y, ground), f"the {side} {ground} mat")
         for side, y in zip(SIDES, (-0.2, 0.0, 0.2), strict=True)

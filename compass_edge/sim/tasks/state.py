@@ -82,13 +82,13 @@ def covers(table: Layout) -> Draft:
         f"Cover the three blocks with the {lid} covers from left to right, then lift each cover and put it back over its block, "
         f"in the order {order} of the blocks beneath."
     )
-    return Draft(instruction, steps, [*spots, *stands])
+    return Draft(instruction, steps, [*spots, *stands], retreat=1.0)
 
 
 def shown_colour(table: Layout) -> Draft:
     """S4: the lamp shows a colour, once; its button and its mat are meant."""
     paint, *pair = table.dice.shuffled(PAINTS)[:3]
-    table.lamp(-0.13, -0.27)
+    table.lamp(-0.13, -0.24)
     buttons = {
         c: table.button(-0.02, y, c, f"button {i}") for i, (c, y) in enumerate(zip(pair, (-0.13, 0.13), strict=True))
     }
@@ -200,7 +200,7 @@ def boxes(table: Layout) -> Draft:
 
 
 def search(table: Layout) -> Draft:
-    """S8: look under three covers, then mark the one that hides a colour."""
+    """S8: look under three covers, there and back, then mark the one that hides a colour."""
     lid, marker, *paints = table.dice.shuffled(PAINTS)[:5]
     wanted = paints[0]
     spots = [table.spot(0.02, y, f"the {side} place") for side, y in zip(SIDES, (-0.2, 0.0, 0.2), strict=True)]
@@ -215,10 +215,11 @@ def search(table: Layout) -> Draft:
     start = table.spot(0.21, -0.1, "the front of the table")
     block = table.block(start, marker, "marker")
     at = hidden.index(wanted)
+    way = (0, 1, 2, 1, 0)
     steps = [
-        lift(cover, f"the {side} {lid} cover", spot, ["sequence", "state"], f", to see what is under it{of(index + 1, 3)}",
-             looked_at=list(SIDES[:index]), hides=hidden[index])
-        for index, (cover, side, spot) in enumerate(zip(lids, SIDES, spots, strict=True))
+        lift(lids[cover], f"the {SIDES[cover]} {lid} cover", spots[cover], ["sequence", "state"],
+             f", to see what is under it{of(index + 1, len(way))}", looked_at=[SIDES[one] for one in way[:index]], hides=hidden[cover])
+        for index, cover in enumerate(way)
     ]  # fmt: skip
     steps.append(
         carry(
@@ -232,7 +233,7 @@ def search(table: Layout) -> Draft:
         )
     )
     instruction = (
-        f"Look under the three covers from left to right, putting each back, then place the {marker} block in front of the cover "
-        f"that hides the {wanted} block."
+        f"Look under the three covers from left to right and back to the left one, putting each back, then place the {marker} "
+        f"block in front of the cover that hides the {wanted} block."
     )
     return Draft(instruction, steps, [*spots, *fronts, start])
