@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from compass_edge import __version__
-from compass_edge.cli import bench, calibrate, data, doctor, frames, replay, run
+from compass_edge.cli import bench, calibrate, data, doctor, frames, replay, run, sim
 from compass_edge.cli import eval as evaluate
 from compass_edge.errors import CompassError
 
@@ -38,7 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"compass-edge {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for command in (doctor, frames, run, replay, bench, calibrate, evaluate, data):
+    for command in (doctor, frames, run, replay, bench, calibrate, evaluate, data, sim):
         command.register(commands)
     return parser
 

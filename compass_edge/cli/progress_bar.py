@@ -17,7 +17,9 @@ class ProgressBar:
     def __enter__(self) -> ProgressBar:
         return self
 
-    def update(self, done: int) -> None:
+    def update(self, done: int, total: int | None = None) -> None:
+        """`total`: when it is not known before the first update."""
+        self._total = total or self._total
         now = time.monotonic()
         if not self._shown or now - self._drawn < 0.1:
             return
@@ -29,7 +31,15 @@ class ProgressBar:
             share = min(done / self._total, 1.0)
             filled = round(24 * share)
             bar = "#" * filled + "." * (24 - filled)
-            text = f"{self._label} [{bar}] {done}/{self._total}, {rate:.0f}/s"
+            left = (self._total - done) / rate if rate else 0.0
+            pace = (
+                f"{rate:.0f}/s"
+                if rate >= 1
+                else f"about {left / 60:.0f} min left"
+                if left >= 90
+                else f"about {left:.0f} s left"
+            )
+            text = f"{self._label} [{bar}] {done}/{self._total}, {pace}"
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
 
