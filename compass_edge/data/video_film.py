@@ -94,10 +94,7 @@ class VideoFilm:
             width, height = self.size
             source = picture_source(str(self.path), pictures, width=width, height=height, fps=self.fps, frames=stop)
             return FilmTicks(source, settings, self.key)
-        source = self._open()
-        if self.start_s or stop < self.about.frames:
-            source = Excerpt(source, stop)
-        return FilmTicks(source, settings, self.key, self.start_s)
+        return FilmTicks(Excerpt(self._open(), stop), settings, self.key, self.start_s)
 
     def _open(self, *, sought: bool = True) -> Source:
         self._stat()

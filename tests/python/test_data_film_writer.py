@@ -34,6 +34,16 @@ def test_colours_survive(tmp_path: Path) -> None:
     assert np.abs(picture.astype(int) - red).max() <= 6
 
 
+def test_a_lower_crf_is_closer_to_the_picture(tmp_path: Path) -> None:
+    def error(crf: int) -> float:
+        with FilmWriter(tmp_path / f"{crf}.mp4", 10, *SIZE, crf=crf) as film:
+            film.add(clip_frame(0, *SIZE))
+        ((_, picture),) = VideoFilm(tmp_path / f"{crf}.mp4").pictures()
+        return float(np.abs(picture.astype(int) - clip_frame(0, *SIZE)).mean())
+
+    assert error(0) < error(18) < error(45)
+
+
 def test_the_file_has_its_name_only_when_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     with FilmWriter(path, 10, *SIZE) as film:

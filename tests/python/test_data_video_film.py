@@ -82,6 +82,7 @@ def test_frames_are_counted_where_the_file_does_not_say(tmp_path: Path) -> None:
     assert film.about.frames == 0
     assert film.frames == 9
     assert numbers_shown(film)[-1] == (8, 8)
+    assert [tick.mark.seq for tick in all_ticks(film, 5, every=2)] == [0, 2, 4]
 
 
 def test_a_file_that_is_cut_off_says_so(tmp_path: Path) -> None:
@@ -89,6 +90,10 @@ def test_a_file_that_is_cut_off_says_so(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size * 3 // 4])
     with pytest.raises(IntegrityError, match=r"a\.mp4' should have 60 frames and ends after \d+"):
         list(VideoFilm(path).pictures())
+    ticks = VideoFilm(path).ticks(Settings(every=1))
+    while (tick := ticks.after(-1 if (newest := ticks.newest()) is None else newest.mark.seq)) is not None:
+        ticks.let_go((), tick.mark.seq, tick.mark.seq)
+    assert "ends before the frames that it promises" in ticks.failure
     path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(IntegrityError, match=r"a\.mp4' should be a video"):
         assert VideoFilm(path).frames
