@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from compass_edge.cli.eval_facts import facts
+from compass_edge.cli.eval_floors import floors_of
 from compass_edge.cli.eval_models import Suite, choose_models, suite
 from compass_edge.cli.eval_selection import Selection, select
 from compass_edge.cli.eval_table import as_text
@@ -41,12 +42,13 @@ def run_eval(arguments: argparse.Namespace) -> int:
             pass
     cache = _cache(arguments.cache)
     chosen = Selection(arguments.paths, arguments.tasks, arguments.seeds, arguments.negatives, arguments.limit)
+    jobs = arguments.jobs or _cores()
     with _Bar("rendering") as bar:
-        episodes = select(chosen, cache, bar.update)
+        episodes = select(chosen, cache, jobs, bar.update)
     settings = _settings(arguments.settings, arguments.every, episodes)
     models = suite(arguments.models, episodes)
     methods = _methods(models, settings, arguments.executor, arguments.ablation)
-    done = _evaluate(methods, episodes, cache, arguments.jobs or _cores())
+    done = _evaluate(methods, episodes, cache, jobs)
     if done is None:
         return 130
     data = _gathered(done, episodes, models, settings, arguments)
@@ -144,6 +146,7 @@ def _gathered(
         facts(sys.argv[1:], episodes, models.models().names(), settings, arguments.executor),
         title=f"{title} and {negatives} negative{'s' * (negatives != 1)}" if negatives else title,
         notice=models.notice,
+        floors=floors_of(episodes),
         failures=done.failures,
     )
 

@@ -43,11 +43,11 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def parse_tasks(text: str, known: Sequence[tuple[str, str]]) -> list[str]:
-    """`all`, forms and names, mixed. `known`: each task and its form."""
+    """`all`, forms and names, mixed. `known`: each task and its form; a negative, which has none, must be named."""
     tasks: list[str] = []
     for part in (part.strip() for part in text.split(",")):
         if part == "all":
-            tasks += [task for task, _ in known]
+            tasks += [task for task, form in known if form]
         elif part in FORMS:
             tasks += [task for task, form in known if form == part]
         else:
@@ -59,28 +59,30 @@ def parse_tasks(text: str, known: Sequence[tuple[str, str]]) -> list[str]:
     return list(dict.fromkeys(tasks))
 
 
-def select(chosen: Selection, cache: Path, on_rendered: OnRendered) -> list[Episode]:
+def select(chosen: Selection, cache: Path, jobs: int | None, on_rendered: OnRendered) -> list[Episode]:
     """Rendered if need be, all annotated, every id once."""
-    if not chosen.paths and chosen.tasks is None and not chosen.negatives:
-        if chosen.seeds is not None:
-            raise UsageError("--seeds are seeds of tasks: say which with --tasks, for example --tasks all.")
-        raise UsageError("Name data sets, or tasks of the simulator with --tasks. See compass-edge eval --help.")
-    paths = [Path(path) for path in chosen.paths]
-    if chosen.tasks is not None or chosen.negatives:
-        from compass_edge.cli.eval_rendering import render  # MuJoCo: only who renders needs it
-
-        paths += render(chosen.tasks, chosen.seeds, chosen.negatives, cache, on_rendered)
-    elif chosen.seeds is not None:
+    if chosen.seeds is not None and chosen.tasks is None:
         raise UsageError("--seeds are seeds of tasks: say which with --tasks, for example --tasks all.")
+    if not chosen.paths and chosen.tasks is None and not chosen.negatives:
+        raise UsageError("Name data sets, or tasks of the simulator with --tasks. See compass-edge eval --help.")
     episodes: dict[str, Episode] = {}
-    where: dict[str, Path] = {}
-    for path in paths:
+    where: dict[str, str] = {}
+    for path in chosen.paths:
         for episode in open_dataset(path).episodes():
             if episode.id in episodes:
                 raise UsageError(
                     f"Episode '{episode.id}' is both in '{where[episode.id]}' and in '{path}': leave one out."
                 )
             episodes[episode.id], where[episode.id] = episode, path
+    if chosen.tasks is not None or chosen.negatives:
+        from compass_edge.cli.eval_rendering import rendered  # the simulator: only who asks for its tasks needs it
+
+        for episode in rendered(chosen, cache, jobs, on_rendered):
+            if episode.id in where:
+                raise UsageError(
+                    f"Episode '{episode.id}' is both in '{where[episode.id]}' and a task of the simulator."
+                )
+            episodes[episode.id] = episode
     _check_annotated(episodes.values())
     return limited(list(episodes.values()), chosen.limit)
 

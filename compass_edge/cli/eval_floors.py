@@ -1,0 +1,22 @@
+"""The context floors of the episodes that tell what can be seen in every frame, as the simulator's do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compass_edge.data.episode import Episode
+from compass_edge.eval.floor import Floors
+
+_NEEDED = {"scene", "shots", "visible"}
+
+
+def floors_of(episodes: Sequence[Episode]) -> tuple[Floors, Sequence[Episode]] | None:
+    """And the episodes that they are of. None: there is none that tells, or no simulator to read it."""
+    told = [one for one in episodes if one.kind == "positive" and one.size and set(one.tracks) >= _NEEDED]
+    if not told:
+        return None
+    try:
+        from compass_edge.sim.scenes import context_floors
+    except ImportError:
+        return None
+    return context_floors(told), told
