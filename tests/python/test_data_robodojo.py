@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from film_samples import SIZE, all_ticks, numbers_shown
@@ -38,6 +39,15 @@ def test_an_episode(tmp_path: Path, raw: bool) -> None:
     if not raw:
         swapped = next(one(path, swapped=True).film.pictures())[1]
         assert np.abs(swapped[..., ::-1].astype(int) - picture).max() <= 0
+
+
+def test_one_pixel_makes_another_film(tmp_path: Path) -> None:
+    path = write_robodojo(tmp_path / "a.hdf5", 20, raw=True)
+    before = one(path).film.key
+    assert one(path).film.key == before
+    with h5py.File(path, "a") as file:
+        file["vision/cam_head/colors"][19, 5, 5, 0] ^= 1
+    assert one(path).film.key != before
 
 
 def test_instructions_and_subtasks_in_json(tmp_path: Path) -> None:
@@ -79,8 +89,6 @@ def test_a_wrong_key_is_named(tmp_path: Path, more: dict[str, Any], says: str) -
 
 
 def test_a_missing_camera_and_a_wrong_rate(tmp_path: Path) -> None:
-    import h5py
-
     path = write_robodojo(tmp_path / "a.hdf5", 3)
     with pytest.raises(IntegrityError, match="the key 'vision/cam_top' is missing"):
         one(path, camera="cam_top")
