@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,8 @@ from report_samples import curves
 
 from compass_edge.eval.bootstrap import Estimate
 from compass_edge.eval.report.bars import Block, Row, draw_bars
-from compass_edge.eval.report.canvas import LOOP, PLAIN, Picture, sheet, styled, text_width
-from compass_edge.eval.report.curves import draw_curves, spread
+from compass_edge.eval.report.canvas import INK, LOOP, PLAIN, Picture, sheet, styled, text_width
+from compass_edge.eval.report.curves import Mark, draw_curves, spread
 from compass_edge.eval.report.floors import Bar as FloorBar
 from compass_edge.eval.report.floors import draw_floors
 from compass_edge.eval.report.latencies import Strip, draw_latencies, unit_of
@@ -82,6 +83,15 @@ def test_curves_show_verdicts_where_they_fell() -> None:
     assert changed.any()
     groups = 1 + (np.diff(np.flatnonzero(changed)) > 4).sum()
     assert groups == len(drawn.marks)
+
+
+def test_an_accepted_verdict_looks_other_than_a_rejected_one() -> None:
+    drawn = curves()
+    dark = []
+    for accepted in (True, False):
+        marks = [Mark(mark.frame, accepted) for mark in drawn.marks]
+        dark.append(coloured(draw_curves("c", "", replace(drawn, marks=marks)), INK, 30).sum())
+    assert dark[1] > dark[0] + 50 * len(drawn.marks)  # crosses are of ink, dots of the loop's colour
 
 
 def test_a_dot_below_the_diagonal_is_drawn_there() -> None:

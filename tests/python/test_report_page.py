@@ -151,6 +151,30 @@ def test_the_numbers_are_those_of_the_data(page: Page, section: str, field: str)
     assert len(shown) >= len(expected)
 
 
+def test_every_number_is_in_its_own_column(page: Page) -> None:
+    line, row = full().bounds[0], full().gap[0]
+    shown = [value for value, _ in page.values["theorem"]]
+    assert shown[:13] == [line.k, line.delta_s, line.delta_q, line.delta_r, line.floor_error, line.floor, line.eta, line.lam,
+                          line.bound_error, line.bound, line.alpha, line.beta, line.gamma]  # fmt: skip
+    expected = []
+    for cell in (row.without, row.oracle, row.chained):
+        assert cell is not None
+        for change_by, value in ((cell.mae_change, cell.mae), (cell.rho_change, cell.rho)):
+            expected += [] if change_by is None else [change_by]
+            expected += [value.value, value.low, value.high]
+    assert [value for value, _ in page.values["gap"]][: len(expected) + 1] == [*expected, row.intervals]
+    counts = full().confusion
+    assert counts is not None
+    whole = [value for value, _ in page.values["verifier"] if value == int(value)]
+    assert whole == [
+        counts.true_accepts,
+        counts.false_rejects,
+        counts.false_accepts,
+        counts.true_rejects,
+        counts.left_out,
+    ]
+
+
 def test_the_headline(page: Page) -> None:
     loop, alone = full().methods[-1].cells["overall"], full().methods[0].cells["overall"]
     shown = [value for value, _ in page.values["headline"]]
