@@ -18,7 +18,7 @@ from compass_edge.eval.report.bars import Block, Row, draw_bars
 from compass_edge.eval.report.canvas import INK, LOOP, PLAIN, Picture, sheet, styled, text_width
 from compass_edge.eval.report.curves import Mark, draw_curves, spread
 from compass_edge.eval.report.floors import Bar as FloorBar
-from compass_edge.eval.report.floors import draw_floors
+from compass_edge.eval.report.floors import arrange, draw_floors
 from compass_edge.eval.report.latencies import Strip, draw_latencies, unit_of
 from compass_edge.eval.report.scatter import Dots, draw_scatter
 
@@ -111,7 +111,25 @@ def test_controls_are_hollow() -> None:
     above, below = coloured(picture, LOOP, 12).sum(), coloured(picture, PLAIN, 12).sum()
     assert above > 8 * below > 0
     many = draw_floors("f", "", [FloorBar(f"a long task {at}", "Sequence", 9.0, LOOP, False) for at in range(24)], 4.0)
-    assert many.width <= 800
+    assert many.width <= 860
+
+
+def test_names_of_forms_never_meet() -> None:
+    wide = {"State recall": 0.85, "Sequence": 0.6, "Recurrence": 0.75}
+    for counts in ((1, 1, 1), (2, 1, 8), (8, 8, 8)):
+        bars = [
+            FloorBar(f"{group[0]}{at}", group, 9.0, LOOP, False)
+            for group, count in zip(wide, counts, strict=True)
+            for at in range(count)
+        ]
+        groups = arrange(bars, wide)
+        assert [len(group.bars) for group in groups] == list(counts)
+        for left, right in itertools.pairwise(groups):
+            assert left.middle + wide[left.name] / 2 < right.middle - wide[right.name] / 2
+            assert left.right < right.bars[0]
+        places = [at for group in groups for at in group.bars]
+        assert min(b - a for a, b in itertools.pairwise(places)) > 0.28
+        assert groups[0].middle - wide["State recall"] / 2 >= -1e-9
 
 
 def test_latency_of_any_size() -> None:

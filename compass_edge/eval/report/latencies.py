@@ -57,7 +57,7 @@ def draw_latencies(name: str, alt: str, strips: Sequence[Strip]) -> Picture:
             values = np.asarray(strip.seconds) * scale
             axes.axhspan(at - 0.36, at + 0.36, color=GROUND, linewidth=0, zorder=0)
             axes.scatter(
-                values, at + scattered.uniform(-0.22, 0.22, len(values)), s=12, color=strip.colour, alpha=0.5,
+                values, at + scattered.uniform(-0.22, 0.22, len(values)), s=12, color=strip.colour, alpha=0.65,
                 linewidth=0, zorder=2, clip_on=False,
             )  # fmt: skip
             middle = float(np.median(values))

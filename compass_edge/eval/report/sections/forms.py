@@ -18,7 +18,8 @@ COLOURS = {"loop": LOOP, "without": PLAIN, "oracle": ORACLE, "chained": CHAINED}
 def section(data: ReportData) -> Section:
     how = (
         "Top: how far the reported progress is from the truth, on a scale of 0 to 100. Bottom: how well its order agrees with "
-        "time. Thin lines are 95% intervals of a bootstrap over tasks, or over episodes where there are fewer than eight tasks."
+        "time. An episode that needs several forms counts under each. Thin lines are 95% intervals of a bootstrap over tasks, or "
+        "over episodes where there are fewer than eight tasks."
     )
     missing = "No method was run on an episode that shows its whole task: name data sets, or --tasks and --seeds."
     columns = [column for column in COLUMNS if any(column in method.cells for method in data.methods)]
