@@ -42,7 +42,10 @@ class Occurrence:
 
 
 class Knowledge:
-    """Films may be shared: a negative shows the film of another episode under another instruction."""
+    """Films may be shared: a negative shows that of another episode under another instruction, or less of it under the same.
+
+    Of several that answer equally well the longest is asked: it knows of more frames.
+    """
 
     def __init__(self, episodes: Iterable[Episode], by: Local = "time") -> None:
         self.by: Local = by
@@ -50,6 +53,8 @@ class Knowledge:
         for episode in episodes:
             if episode.truth is not None:  # says so if nobody has annotated it
                 self._films[episode.film.key].append(episode)
+        for shared in self._films.values():
+            shared.sort(key=lambda episode: -episode.frames)
 
     def episodes(self, image: Image) -> tuple[list[Episode], int]:
         """Those whose film the frame is of, and its number."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from compass_edge.data.episode import Episode, StepTruth
 from compass_edge.eval.knowledge import Knowledge, chance, told
+from compass_edge.eval.sampling import settings_at
 from compass_edge.loop.call import Models
 from compass_edge.models import Cancelled, Clip, Image, OnText, Question
 from compass_edge.roles.context import task_part
@@ -28,13 +29,15 @@ class OraclePrm:
     """P: true progress within the step that the sentence means; of the whole episode, if it is the instruction.
 
     A step that is not complete stays below the score at which the loop's rule sees a completion: an oracle does not propose
-    one early. With `early` it does, in that share of the steps: for `early_frames` half way through, it says 1.
+    one early. With `early` it does, in that share of the steps: for a while half way through, it says 1.
     """
 
     knowledge: Knowledge
     bias: float = 0.0  # added to the progress of a step that is not complete
     early: float = 0.0  # alpha
-    early_frames: int = 20  # two ticks, which the rule takes for a completion
+    early_frames: int | None = (
+        None  # two ticks at the film's rate unless it is said: the rule takes them for a completion
+    )
     ceiling: float = 0.89
     seed: int = 0
     max_batch: int = 8
@@ -59,7 +62,8 @@ class OraclePrm:
             return 1.0
         drawn = chance("early", self.seed, meant.episode.film.key, meant.episode.instruction, meant.index)
         middle = (meant.begin + meant.end) // 2
-        if drawn < self.early and middle <= frame < middle + self.early_frames:
+        span = self.early_frames or 2 * settings_at(meant.episode.fps).every
+        if drawn < self.early and middle <= frame < middle + span:
             return 1.0
         return min(max(local + self.bias, 0.0), self.ceiling)
 

@@ -28,4 +28,5 @@ class Rate:
         centre = (self.value + z * z / (2 * self.of)) / (1 + z * z / self.of)
         spread = self.value * (1 - self.value) / self.of + z * z / (4 * self.of * self.of)
         half = z * math.sqrt(spread) / (1 + z * z / self.of)
-        return max(centre - half, 0.0), min(centre + half, 1.0)
+        low, high = max(centre - half, 0.0), min(centre + half, 1.0)
+        return low if self.hits else 0.0, high if self.hits < self.of else 1.0  # rounding must not shut out what came

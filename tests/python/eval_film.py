@@ -15,6 +15,8 @@ from compass_edge.loop.settings import Settings
 from compass_edge.loop.ticks import Tick
 from compass_edge.models import Image
 
+_PICTURES = [np.full((2, 2, 3), level, np.uint8) for level in range(256)]
+
 
 class MemoryTicks:
     """A recording that is all there. What was let go is gone."""
@@ -56,7 +58,7 @@ class MemoryFilm:
     frames: int
 
     def picture(self, number: int) -> Picture:
-        return np.full((2, 2, 3), number % 256, np.uint8)
+        return _PICTURES[number % 256]
 
     def pictures(self, every: int = 1, stop: int | None = None) -> Iterator[tuple[int, Picture]]:
         for number in range(0, self.frames if stop is None else min(stop, self.frames), every):

@@ -73,7 +73,7 @@ def chaotic(seed: int) -> Episode:
 
 def test_with_oracles_the_loop_is_nearly_exact() -> None:
     """Steps as long as the paper's at 30 Hz; and at 10 Hz those of a simulated arm, down to a button that is pressed."""
-    episodes = many(30, length=(90, 180))
+    episodes = many(15, length=(90, 180))
     for number, ends in enumerate(SIMULATED):
         episodes.append(episode(ends, ends[-1] + 20, id=f"sim/{number}", fps=10.0))
     for one, result in zip(episodes, runs(episodes, oracles(episodes)), strict=True):
@@ -108,7 +108,7 @@ def test_a_value_is_its_position_and_its_local_progress() -> None:
         assert ((trace.position >= 1) & (trace.position <= one.size + 1)).all()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(30))
 def test_whatever_the_models_do_the_curve_is_live_and_respects_its_bound(seed: int) -> None:
     """Plans that change, gaps, failures, peaks accepted after the fact: held between ticks it is what `progress_of` said."""
     one, told = chaotic(seed), dict[int, float]()
@@ -127,7 +127,7 @@ def test_whatever_the_models_do_the_curve_is_live_and_respects_its_bound(seed: i
         assert terms.holds, [str(breach) for breach in terms.breaches]
 
 
-@pytest.mark.parametrize("seed", range(0, 60, 7))
+@pytest.mark.parametrize("seed", range(0, 30, 5))
 def test_executors_give_the_same_curve(seed: int) -> None:
     one = chaotic(seed)
     reference = run_loop(one, chaos_models())
@@ -324,6 +324,13 @@ def test_which_step_a_sentence_means() -> None:
     waited = both.meant("wait", Image("k/0"))
     assert waited is not None
     assert (both.local(waited, 40), both.local(waited, 45), both.local(waited, 50)) == (0, 0.5, 1)
+
+
+def test_a_film_that_is_also_known_cut_short_is_known_whole() -> None:
+    film = MemoryFilm("k", 101)
+    cut, whole = (episode([50, 100], frames, id=str(frames), film=film, instruction="both") for frames in (31, 101))
+    prm = OraclePrm(Knowledge([cut, whole]))
+    assert prm.score([Clip("both", (Image("k/0"), Image("k/80")))]) == [pytest.approx(0.8)]
 
 
 def test_calls_and_seconds_are_by_role() -> None:

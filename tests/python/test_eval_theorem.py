@@ -145,35 +145,37 @@ def test_tasks_and_sizes_are_measured_apart_and_together() -> None:
 @given(st.integers(0, 60), st.integers(1, 60), st.sampled_from([0.9, 0.95, 0.999]))
 def test_intervals_of_rates_are_scipys(hits: int, of: int, level: float) -> None:
     low, high = stats.binomtest(min(hits, of), of).proportion_ci(level, method="wilson")
-    assert Rate(min(hits, of), of).interval(level) == pytest.approx((low, high), abs=1e-9)
+    rate = Rate(min(hits, of), of)
+    assert rate.interval(level) == pytest.approx((low, high), abs=1e-9)
+    assert rate.interval(level)[0] <= rate.value <= rate.interval(level)[1]
 
 
 # Damage that is set, and found again. Each run has hundreds of steps; an interval holds the truth 999 times in 1000.
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.15, 0.6, 1.0])
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 def test_early_proposals_are_found_as_set(alpha: float) -> None:
-    episodes = many(60, rest=60)
+    episodes = many(50, rest=60)
     terms = total(measure_terms(runs(episodes, damaged(episodes, prm={"early": alpha}), Settings()), episodes))
-    assert terms.early.of == 240
+    assert terms.early.of == 200
     assert agrees(terms.early, alpha)
     assert terms.alpha == max(rate.value for rate in terms.alphas)
     assert terms.false_accepts == Rate(0, terms.early.hits), "this Verifier makes no mistake"
-    assert terms.gamma == Rate(0, 240)
+    assert terms.gamma == Rate(0, 200)
 
 
-@pytest.mark.parametrize("beta", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("beta", [0.2, 1.0])
 def test_false_accepts_are_found_as_set(beta: float) -> None:
-    episodes = many(60, rest=60)
+    episodes = many(50, rest=60)
     models = damaged(episodes, prm={"early": 1.0}, verifier={"beta": beta})
     terms = total(measure_terms(runs(episodes, models, Settings()), episodes))
-    assert terms.false_accepts.of >= 240
+    assert terms.false_accepts.of > 150
     assert agrees(terms.false_accepts, beta)
     assert terms.gamma.hits == 0
 
 
 def test_a_step_is_passed_early_with_the_product_of_both() -> None:
-    episodes = many(60, rest=60)
+    episodes = many(50, rest=60)
     models = damaged(episodes, prm={"early": 0.6}, verifier={"beta": 0.4})
     results = runs(episodes, models, Settings())
     passed = sum(
@@ -181,20 +183,20 @@ def test_a_step_is_passed_early_with_the_product_of_both() -> None:
         for one, result in zip(episodes, results, strict=True)
         for ruling in (result.trace.rulings if result.trace else ())
     )
-    assert agrees(Rate(passed, 240), 0.24)
+    assert agrees(Rate(passed, 200), 0.24)
 
 
 @pytest.mark.parametrize("gamma", [0.2, 0.6])
 def test_false_rejects_are_found_as_set(gamma: float) -> None:
-    episodes = many(60, rest=200)
+    episodes = many(50, rest=200)
     terms = total(measure_terms(runs(episodes, damaged(episodes, verifier={"gamma": gamma}), Settings()), episodes))
-    assert terms.gamma.of > 240
+    assert terms.gamma.of > 200
     assert agrees(terms.gamma, gamma)
     assert terms.early.hits == 0
 
 
 def test_wrong_plans_are_found_as_set() -> None:
-    episodes = many(120, steps=3, length=(40, 60))
+    episodes = many(80, steps=3, length=(40, 60), rest=10)
     terms = total(measure_terms(runs(episodes, damaged(episodes, orienter={"plan_error": 0.3})), episodes))
     wrong = Rate(terms.episodes - terms.matching, terms.episodes)
     assert agrees(wrong, 0.3)
@@ -218,7 +220,7 @@ def test_a_biased_model_is_found_in_lambda_and_nowhere_else(bias: float) -> None
 
 def test_a_verifier_that_rejects_delays_the_position_as_predicted() -> None:
     """With a tick every frame each rejection costs the quiet after it, 4 frames and then 6, 9, 14, at a charge of two a frame."""
-    episodes = many(12, length=(60, 80), rest=100)
+    episodes = many(6, length=(60, 80), rest=100)
     results = runs(episodes, damaged(episodes, verifier={"gamma": 0.4}), EXACT)
     quiet, late = [4, 6, 9, 14, 21, 31, 46], 0
     for one, result in zip(episodes, results, strict=True):
