@@ -9,6 +9,9 @@ from compass_edge.sim.things import BOX_HALF, BOX_HEIGHT, COLOURS, MOVABLE, SLOT
 _HOLE, _RACK_HALF_HEIGHT, _BAR = 0.0165, 0.030, 0.011  # of a rack: half a slot's width, and the bars around it
 _SOFT = 'condim="4" friction="1 .02 .001"'
 _GHOST = 'contype="0" conaffinity="0"'
+# Round things are seen and boxes collide: where boxes meet is computed, where cylinders meet is searched for, and what the
+# search finds hangs on the last bits of a processor's arithmetic.
+_UNSEEN = 'group="3"'
 
 
 def shape(thing: Thing) -> ET.Element:
@@ -37,8 +40,10 @@ def _mat(thing: Thing) -> str:
 def _tube(thing: Thing) -> str:
     colour = rgba(thing.colour)
     return (
-        f'<geom type="cylinder" size=".0125 .045" rgba=".85 .9 .95 .75" mass=".03" {_SOFT}/>'
-        f'<geom type="cylinder" size=".0145 .013" pos="0 0 .05" rgba="{colour}" mass=".01" {_SOFT}/>'
+        f'<geom type="box" size=".0115 .0115 .045" mass=".03" {_SOFT} {_UNSEEN}/>'
+        f'<geom type="box" size=".0135 .0135 .013" pos="0 0 .05" mass=".01" {_SOFT} {_UNSEEN}/>'
+        f'<geom type="cylinder" size=".0125 .045" rgba=".85 .9 .95 .75" mass="0" {_GHOST}/>'
+        f'<geom type="cylinder" size=".0145 .013" pos="0 0 .05" rgba="{colour}" mass="0" {_GHOST}/>'
         f'<geom type="cylinder" size=".0105 .02" pos="0 0 -.024" rgba="{colour}" mass="0" {_GHOST}/>'
     )
 
@@ -64,7 +69,8 @@ def _button(thing: Thing) -> str:
         f'<geom type="cylinder" size=".034 .004" pos="0 0 .026" rgba=".75 .75 .76 1" {_GHOST}/>'
         f'<body pos="0 0 .030"><joint name="{thing.name}_travel" type="slide" axis="0 0 1" range="-.014 0" stiffness="300" '
         f'springref=".004" damping="6" armature=".02"/>'
-        f'<geom type="cylinder" size=".026 .014" pos="0 0 .008" rgba="{rgba(thing.colour)}" mass=".05"/></body>'
+        f'<geom type="box" size=".018 .018 .014" pos="0 0 .008" mass=".05" {_UNSEEN}/>'
+        f'<geom type="cylinder" size=".026 .014" pos="0 0 .008" rgba="{rgba(thing.colour)}" mass="0" {_GHOST}/></body>'
     )
 
 
