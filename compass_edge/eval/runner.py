@@ -96,7 +96,10 @@ class Evaluation:
         return Evaluated(tuple(results), tuple(failures), cached)
 
     def _outcomes(self, jobs: Sequence[_Job]) -> Generator[tuple[_Job, _Outcome], None, None]:
-        movable = [job for job in jobs if self._workers > 1 and self._movable(job)]
+        sendable = {
+            number for number in {job.method for job in jobs} if self._workers > 1 and _sendable(self._methods[number])
+        }
+        movable = [job for job in jobs if job.method in sendable and _sendable(job.episode)]
         left = {job.place: job for job in jobs}
         if len(movable) > 1:
             try:
@@ -108,13 +111,6 @@ class Evaluation:
                 self._warn(f"A process of the evaluation ended ({error}): the rest is done in this one.")
         for job in left.values():
             yield job, _attempt(self._methods[job.method], job, self._cache)
-
-    def _movable(self, job: _Job) -> bool:
-        try:
-            pickle.dumps((self._methods[job.method], job.episode))
-        except Exception:  # whatever a foreign object raises: it stays here
-            return False
-        return True
 
     def _in_processes(self, jobs: Sequence[_Job]) -> Generator[tuple[_Job, _Outcome], None, None]:
         sent = {job.method: self._methods[job.method] for job in jobs}
@@ -136,6 +132,14 @@ class Evaluation:
                 process.terminate()
             raise
         executor.shutdown()
+
+
+def _sendable(value: Method | Episode) -> bool:
+    try:
+        pickle.dumps(value)
+    except Exception:  # whatever a foreign object raises: it stays here
+        return False
+    return True
 
 
 def _attempt(method: Method, job: _Job, cache: Cache | None) -> _Outcome:

@@ -174,6 +174,18 @@ def test_false_accepts_are_found_as_set(beta: float) -> None:
     assert terms.gamma.hits == 0
 
 
+def test_a_verifier_knows_which_of_several_presses_it_is_asked_about() -> None:
+    """After a false accept N waits for the second press, and the first one comes. The memory tells V that it is not the one."""
+    episodes = [
+        replace(one, steps=tuple(replace(step, sentence="Press the button.") for step in one.truth))
+        for one in many(30, rest=60)
+    ]
+    models = damaged(episodes, prm={"early": 1.0}, verifier={"beta": 0.3})
+    terms = total(measure_terms(runs(episodes, models, Settings()), episodes))
+    assert terms.false_accepts.of > 120
+    assert agrees(terms.false_accepts, 0.3)
+
+
 def test_a_step_is_passed_early_with_the_product_of_both() -> None:
     episodes = many(50, rest=60)
     models = damaged(episodes, prm={"early": 0.6}, verifier={"beta": 0.4})
