@@ -94,7 +94,7 @@ def test_frames_before_there_is_a_plan_are_charged_by_their_distance() -> None:
 
 def test_what_was_complete_before_it_began_is_false_but_not_early() -> None:
     one = episode([4, 8], 10)
-    rulings = (Ruling(1, 9, True, False),)
+    rulings = (Ruling(1, 9, True, False), Ruling(1, 4, False, True))  # and in frame 4 it is complete
     (terms, _) = measure_terms([told(one, [1] * 10, [0.0] * 10, rulings)], [one])
     assert terms.alphas[0] == Rate(0, 1)
     assert terms.betas[0] == Rate(0, 0)
@@ -124,6 +124,19 @@ def test_a_value_that_does_not_follow_from_its_trace_is_named() -> None:
     (breach,) = terms.breaches
     assert (breach.episode, breach.frame) == (one.id, 6)
     assert "frame 6: the error must be at most 0.000" in str(breach)
+
+
+def test_a_breach_is_one_even_if_the_mean_allows_it() -> None:
+    """The loop never moves: its bound is far above its error, but for the frame that is wrong."""
+    one = episode([4, 8], 40)
+    lost = told(one, [1] * 40, np.where(one.active() == 1, one.local(), 0.0))
+    values = lost.values.copy()
+    values[2] += 9
+    (terms, together) = measure_terms([replace(lost, values=values)], [one])
+    assert terms.error < terms.bound - 5
+    assert [breach.frame for breach in terms.breaches] == [2]
+    assert not terms.holds
+    assert not together.holds
 
 
 def test_tasks_and_sizes_are_measured_apart_and_together() -> None:
