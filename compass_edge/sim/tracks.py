@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from compass_edge.sim.acts import rests
 from compass_edge.sim.performance import Performance
 from compass_edge.sim.script import Script
-from compass_edge.sim.shot import Shot
+from compass_edge.sim.shot import Shot, rounded
 from compass_edge.sim.things import BUTTON_DOWN, MOVABLE, Thing
 
 _UNIT = 1e-4  # metres: what lengths are counted in
@@ -74,11 +74,11 @@ def shots_of(packed: Mapping[str, Any]) -> list[Shot]:
     return [
         Shot(
             gripper=_metres(packed["gripper"][frame]),
-            opening=packed["opening"][frame] * _UNIT,
+            opening=rounded(packed["opening"][frame] * _UNIT),
             held=packed["held"][frame],
             bodies={name: _metres(points[frame]) for name, points in bodies.items()},
             touched=frozenset(touched[frame]),
-            travel={name: values[frame] * _UNIT for name, values in travel.items()},
+            travel={name: rounded(values[frame] * _UNIT) for name, values in travel.items()},
             lamp=packed["lamp"][frame],
         )
         for frame in range(len(packed["gripper"]))
@@ -133,4 +133,4 @@ def _counts(point: Sequence[float]) -> list[int]:
 
 def _metres(counts: Sequence[int]) -> tuple[float, float, float]:
     x, y, z = counts
-    return (x * _UNIT, y * _UNIT, z * _UNIT)
+    return (rounded(x * _UNIT), rounded(y * _UNIT), rounded(z * _UNIT))
