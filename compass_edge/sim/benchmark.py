@@ -8,10 +8,9 @@ An episode that is there and of this edition is left alone: an interrupted run g
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from pathlib import Path
 
 from compass_edge.data.folder import write_episode_json
@@ -19,6 +18,7 @@ from compass_edge.errors import CompassError, EnvironmentFault, UsageError
 from compass_edge.sim.assets import cache_folder, panda_assets
 from compass_edge.sim.gl import choose_gl
 from compass_edge.sim.negatives import NEGATIVES, SEED, negative_fields
+from compass_edge.workers import workers
 
 # Episodes that are ready, those there will be, and the one that became ready last.
 OnProgress = Callable[[int, int, str], None]
@@ -92,22 +92,15 @@ def _render(
     choose_gl()
     panda_assets()  # once, before several processes want it
     os.environ.setdefault("LP_NUM_THREADS", "1")  # Mesa: one thread a process, as there is a process a core
-    workers = min(jobs or os.cpu_count() or 1, len(missing))
     failures: list[str] = []
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+    with workers(jobs, len(missing)) as pool:
         running = {pool.submit(_work, task, seed, root, size): (task, seed) for task, seed in missing}
-        try:
-            for finished in as_completed(running):
-                task, seed = running[finished]
-                failure = finished.result()
-                if failure:
-                    failures.append(failure)
-                done += not failure
-                if on_progress is not None:
-                    on_progress(done, len(films), f"{task}/{seed}")
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for finished in as_completed(running):
+            failure = finished.result()
+            failures += [failure] if failure else []
+            done += not failure
+            if on_progress is not None:
+                on_progress(done, len(films), "{}/{}".format(*running[finished]))
     if failures:
         raise CompassError(f"{len(failures)} of {len(films)} episodes could not be rendered. {failures[0]}")
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ from compass_edge.sim.catalogue import TASKS, write
 from compass_edge.sim.negatives import NEGATIVES, SEED
 from compass_edge.sim.performance import perform
 from compass_edge.sim.scenes import context_floors
+from compass_edge.workers import workers
 
 OnProgress = Callable[[int, int, str], None]
 
@@ -153,8 +151,7 @@ def _each(
     on_progress: OnProgress | None,
 ) -> list[EpisodeCheck]:  # fmt: skip
     found = []
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs or os.cpu_count() or 1, len(wanted)), context) as pool:
+    with workers(jobs, len(wanted)) as pool:
         for one in pool.map(work, *zip(*wanted, strict=True)):
             found.append(one)
             if on_progress is not None:
