@@ -92,8 +92,8 @@ def _check_annotated(episodes: Iterable[Episode]) -> None:
     if bare:
         names = ", ".join(f"'{name}'" for name in bare[:_SHOWN]) + (", ..." if len(bare) > _SHOWN else "")
         raise UsageError(
-            f"Without annotation there is no truth to compare with, and {len(bare)} episode{'s' * (len(bare) > 1)} "
-            f"({names}) have none. Mark their steps with compass-edge data annotate."
+            f"Without annotation there is no truth to compare with, and it is missing in {len(bare)} "
+            f"episode{'s' * (len(bare) > 1)} ({names}). Mark the steps with compass-edge data annotate."
         )
 
 

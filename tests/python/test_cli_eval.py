@@ -8,7 +8,7 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from test_cli import compass as in_a_process
 from test_report_page import Page
 
 from compass_edge.cli import main as command
+from compass_edge.cli.eval_facts import data_hash
 from compass_edge.cli.eval_models import PRESETS, choose_models
 from compass_edge.cli.eval_selection import limited, parse_seeds, parse_tasks
 from compass_edge.data.dataset import open_dataset
@@ -236,7 +237,7 @@ def test_settings_and_limit(dataset: Path, cache: str, tmp_path: Path) -> None:
         (("DATA", "--cache", "FILE"), "cannot be made"),
         (("DATA", "--settings", "FILE"), "must be a readable JSON file"),
         (("DATA", "--every", "0"), "expected a whole number of at least 1, got 0"),
-        (("BARE",), "compass-edge data annotate"),
+        (("BARE",), "it is missing in 1 episode ('V/0'). Mark the steps with compass-edge data annotate"),
     ],
 )
 def test_errors_are_a_sentence(
@@ -278,6 +279,16 @@ def test_a_limit_is_spread_over_the_tasks(dataset: Path) -> None:
     assert len(limited(episodes, 2)) == 2
     assert limited(episodes, None) == episodes
     assert limited(episodes, 99) == episodes
+
+
+def test_the_hash_is_of_films_and_annotation(dataset: Path, report: tuple[dict[str, Any], Page]) -> None:
+    episodes = list(open_dataset(dataset).episodes())
+    known = data_hash(episodes)
+    assert report[0]["facts"]["Data"]["hash"] == known == data_hash(episodes[::-1])
+    steps = episodes[0].truth
+    changed = [replace(episodes[0], steps=(replace(steps[0], end=steps[0].end + 1), *steps[1:])), *episodes[1:]]
+    for other in (changed, episodes[1:], [replace(episodes[0], instruction="other"), *episodes[1:]]):
+        assert data_hash(other) != known
 
 
 def test_every_preset_has_its_defaults() -> None:
