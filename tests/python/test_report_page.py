@@ -21,6 +21,7 @@ from compass_edge.eval.bootstrap import Estimate
 from compass_edge.eval.report.data import ReportData
 from compass_edge.eval.report.markup import change, estimate, number, words
 from compass_edge.eval.report.page import write_report
+from compass_edge.eval.runner import Failed
 
 VOID = {"meta", "img", "br"}
 
@@ -226,6 +227,13 @@ def test_a_part_that_is_missing_says_what_adds_it(tmp_path: Path, section: str, 
     assert option not in shown.text(section) or section in ("theorem", "gap", "episodes")
     missing = [value for _, key, value in shown.attributes if key == "class" and value == "missing"]
     assert len(missing) == len(SECTIONS) + (field != "methods") - 1
+
+
+def test_runs_that_failed_are_told(tmp_path: Path, page: Page) -> None:
+    failed = [Failed("compass", "R1/<0>", "no frame"), Failed("compass", "R1/1", "no frame")]
+    shown = page_of(tmp_path, ReportData("t", {}, failures=failed)).text("headline")
+    assert "2 runs failed and are missing from these numbers. The first: compass on R1/<0>: no frame" in shown
+    assert "failed" not in page.text("headline")
 
 
 def test_hostile_names_and_sentences_stay_words(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def write_report(directory: str | Path, data: ReportData) -> Path:
 
 
 def _page(data: ReportData, sections: list[Section]) -> str:
-    notice = f'<p class="notice">{words(data.notice)}</p>' if data.notice else ""
+    notice = "".join(f'<p class="notice">{words(text)}</p>' for text in (data.notice, _failed(data)) if text)
     links = "".join(f'<a href="#{part.id}">{part.title}</a>' for part in sections if part.title and part.body)
     first, *others = sections
     return f"""<!doctype html>
@@ -77,3 +77,13 @@ def _section(part: Section) -> str:
     if not part.body:
         return f'<section id="{part.id}"><h2>{part.title}</h2><p class="missing">{words(part.missing)}</p></section>\n'
     return f'<section id="{part.id}"><h2>{part.title}</h2><p class="how">{words(part.how)}</p>\n{part.body}</section>\n'
+
+
+def _failed(data: ReportData) -> str:
+    if not data.failures:
+        return ""
+    first = data.failures[0]
+    return (
+        f"{len(data.failures)} runs failed and are missing from these numbers. The first: {first.method} on {first.episode}: "
+        f"{first.reason}"
+    )

@@ -32,7 +32,7 @@ def _tiles(data: ReportData) -> Iterator[tuple[str, str, bool]]:
     if loop is None:
         return
     scores = loop.cells["overall"]
-    yield estimate(scores.mae), f"mean absolute error of the loop, of 100, on {scores.episodes} episodes", True
+    yield estimate(scores.mae), f"mean absolute error of the loop, of 100, on {_episodes(scores.episodes)}", True
     yield estimate(scores.rho, 2), "Spearman's ρ of the loop against time", True  # noqa: RUF001
     if alone is not None:
         before = alone.cells["overall"]
@@ -42,4 +42,8 @@ def _tiles(data: ReportData) -> Iterator[tuple[str, str, bool]]:
     if math.isfinite(scores.matched.value):
         yield percent(scores.matched.value), "of step boundaries found within 5% of the episode", False
     if scores.stalled is not None:
-        yield number(scores.stalled, 0), f"of {scores.episodes} episodes stalled with a step unverified", False
+        yield number(scores.stalled, 0), f"of {_episodes(scores.episodes)} stalled with a step unverified", False
+
+
+def _episodes(count: int) -> str:
+    return f"{count} episode{'s' * (count != 1)}"
