@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -20,6 +21,8 @@ from compass_edge.eval.result import LoopTrace, Result, Ruling
 
 # To be raised with every change of the code that changes a result: what was cached before is then made again.
 VERSION = 1
+# A file is written in moments: a part that is older was left by a process that was ended meanwhile.
+ABANDONED_S = 3600
 Warn = Callable[[str], None]
 _BROKEN = (OSError, ValueError, KeyError, TypeError, IndexError, EOFError, zipfile.BadZipFile, zlib.error)
 
@@ -46,6 +49,10 @@ class Cache:
     def __init__(self, folder: str | os.PathLike[str], warn: Warn = lambda line: None) -> None:
         self.folder, self._warn = Path(folder), warn
         self.folder.mkdir(parents=True, exist_ok=True)
+        for part in self.folder.glob("*.part"):
+            with contextlib.suppress(OSError):
+                if time.time() - part.stat().st_mtime > ABANDONED_S:
+                    part.unlink()
 
     def path(self, key: str) -> Path:
         return self.folder / f"{key}.npz"
