@@ -29,10 +29,15 @@ _OPTIONAL = {
     "torch": ("parity", "proves the kernels against the reference"),
     "transformers": ("parity", "proves the kernels against the reference"),
     "pytest_benchmark": ("bench", "runs the micro-benchmarks"),
+    "mujoco": ("sim", "the simulator"),
+    "matplotlib": ("eval", "draws the report of an evaluation"),
+    "h5py": ("data", "reads RMBench, RoboDojo and LIBERO-Mem"),
+    "pyarrow": ("data", "reads LeRobot data sets"),
+    "PIL": ("data", "draws contact sheets"),
     "cv2": ("bench", "a rival in the benchmarks"),
     "decord": ("bench", "a rival in the benchmarks"),
 }
-_DISTRIBUTIONS = {"cv2": "opencv-python-headless", "pytest_benchmark": "pytest-benchmark"}
+_DISTRIBUTIONS = {"PIL": "pillow", "cv2": "opencv-python-headless", "pytest_benchmark": "pytest-benchmark"}
 _SYMBOLS: dict[Verdict, str] = {"ok": "ok", "missing": "MISSING", "optional": "optional", "info": "-"}
 
 
@@ -110,6 +115,23 @@ def _packages() -> Iterator[Check]:
             yield Check(module, "ok", f"{_version(module)}; {purpose}")
 
 
+def _graphics() -> Iterator[Check]:
+    """What the simulator draws with; asked only where there is a simulator."""
+    if importlib.util.find_spec("mujoco") is None:
+        return
+    from compass_edge.sim.gl import choose_gl
+
+    try:
+        yield Check("graphics", "ok", f"{choose_gl()}; the simulator's pictures")
+    except EnvironmentFault as error:
+        yield Check(
+            "graphics",
+            "optional",
+            "neither EGL nor OSMesa works; the simulator's pictures",
+            str(error).partition(" here. ")[2],
+        )
+
+
 def _memory() -> str:
     fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines() if ":" in line)
     total, free = (int(fields[key].split()[0]) / (1 << 20) for key in ("MemTotal", "MemAvailable"))
@@ -145,7 +167,7 @@ def _machine() -> Iterator[Check]:
 
 def examine() -> list[Check]:
     """Everything doctor looks at, in the order it prints it."""
-    return [*_machine(), *_core(), *_packages()]
+    return [*_machine(), *_core(), *_packages(), *_graphics()]
 
 
 def _print_table(checks: list[Check]) -> None:

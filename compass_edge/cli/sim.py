@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_edge.cli.eval_selection import parse_seeds, parse_tasks
 from compass_edge.cli.progress_bar import ProgressBar
 from compass_edge.errors import UsageError
 
@@ -121,6 +120,7 @@ def _show(found: Check) -> None:
 
 
 def _wanted(arguments: argparse.Namespace) -> tuple[list[str], list[int], Path]:
+    from compass_edge.cli.eval_selection import parse_seeds, parse_tasks
     from compass_edge.sim.benchmark import default_root
     from compass_edge.sim.catalogue import TASKS, split
     from compass_edge.sim.negatives import NEGATIVES

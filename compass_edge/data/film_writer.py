@@ -18,6 +18,7 @@ import av
 import numpy as np
 
 from compass_edge.data.film import Picture
+from compass_edge.data.part import part_of
 from compass_edge.errors import UsageError
 
 
@@ -33,7 +34,7 @@ class FilmWriter:
             raise UsageError(f"crf goes from 0 to 51, and {crf} came.")
         self.path = Path(path)
         self.frames = 0
-        self._partial = self.path.with_name(f".{self.path.name}.part")
+        self._partial = part_of(self.path)
         self._shape = (height, width, 3)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._container: Any = av.open(str(self._partial), "w", format="mp4")

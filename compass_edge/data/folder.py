@@ -18,6 +18,7 @@ import numpy as np
 
 from compass_edge.data.episode import FORMS, Episode, StepTruth
 from compass_edge.data.fields import Fields, read_json
+from compass_edge.data.part import part_of
 from compass_edge.data.video_film import Crop, VideoFilm
 from compass_edge.errors import IntegrityError, UsageError
 
@@ -54,7 +55,7 @@ def write_episode_json(path: Path | str, episode: Episode | Mapping[str, Any]) -
     except (TypeError, ValueError, IntegrityError) as error:
         raise UsageError(f"This episode cannot be written: {error}") from error
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.part")
+    partial = part_of(path)
     with partial.open("w", encoding="utf-8") as file:
         file.write(text + "\n")
         file.flush()
