@@ -16,8 +16,8 @@ from compass_edge.eval.result import Result
 
 Values = NDArray[np.float64]
 
-# A curve has reached a boundary when it is this near: half a point is less than anybody can read off a curve.
-TOLERANCE = 0.5
+# A curve has reached a boundary when it is this near, in steps: half of what the loop keeps back until V has accepted one.
+TOLERANCE = 0.005
 # A boundary is matched when it is predicted within so much of the episode's duration, in per cent.
 MATCHED = 5.0
 
@@ -45,12 +45,12 @@ def spearman(values: ArrayLike) -> float:
 def boundaries(values: ArrayLike, episode: Episode) -> Values:
     """For each step that the film completes: how far off its predicted end is, in per cent of the duration.
 
-    Step k is predicted to end at the first frame whose value is k/K of 100, or `TOLERANCE` short of it. A curve that never
+    Step k is predicted to end at the first frame whose value is k/K of 100, or `TOLERANCE` of a step short of it. A curve that never
     gets there is charged the worst frame that it could have named: at least 50, so that no such boundary is ever matched.
     """
     curve, size = np.asarray(values, np.float64), episode.size
     ends = np.array([step.end for step in episode.truth[: episode.completed]], np.int64)
-    levels = 100.0 * np.arange(1, ends.size + 1) / max(size, 1) - TOLERANCE
+    levels = 100.0 * (np.arange(1, ends.size + 1) - TOLERANCE) / max(size, 1)
     highest = np.maximum.accumulate(curve)
     named = np.searchsorted(highest, levels, side="left")
     worst = np.maximum(ends, episode.frames - ends)

@@ -22,6 +22,7 @@ from compass_edge.eval.metrics import (
 )
 from compass_edge.eval.result import LoopTrace, Result
 from compass_edge.loop.events import Outcome
+from compass_edge.loop.progress import UNVERIFIED_CEILING
 
 CURVES = st.lists(st.integers(0, 12).map(lambda value: value * 8.25), min_size=2, max_size=80)
 
@@ -70,12 +71,12 @@ def test_boundaries_by_hand() -> None:
     assert (boundaries(curve, told) <= MATCHED).tolist() == [True, False, True, False]
 
 
-def test_a_boundary_is_reached_half_a_point_early_and_only_the_first_time_counts() -> None:
+def test_a_boundary_is_reached_by_a_hair_and_only_the_first_time_counts() -> None:
     told = episode([10, 20])
     curve = np.full(21, 10.0)
-    curve[4], curve[12] = 49.5, 100.0  # and down again
+    curve[4], curve[12] = 49.75, 100.0  # and down again
     assert boundaries(curve, told) * 21 / 100 == pytest.approx([6, 8])
-    curve[4] = 49.4
+    curve[4] = 100 * UNVERIFIED_CEILING / 2  # what the loop says of a step that V has not accepted
     assert boundaries(curve, told) * 21 / 100 == pytest.approx([2, 8])
 
 
