@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compass_edge.data.episode import Episode
-from compass_edge.eval.floor import Floors
+from compass_edge.eval.floor import FRAME_ALONE, Floors
+from compass_edge.eval.result import Result
 
 _NEEDED = {"scene", "shots", "visible"}
 
@@ -20,3 +21,7 @@ def floors_of(episodes: Sequence[Episode]) -> tuple[Floors, Sequence[Episode]] |
     except ImportError:
         return None
     return context_floors(told), told
+
+
+def frame_alone(floors: Floors, episodes: Sequence[Episode]) -> list[Result]:
+    return [Result(one.id, FRAME_ALONE, curve) for one, curve in zip(episodes, floors.best_frame_estimate, strict=True)]

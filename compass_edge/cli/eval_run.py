@@ -9,10 +9,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 
 from compass_edge.cli.eval_facts import facts
-from compass_edge.cli.eval_floors import floors_of
+from compass_edge.cli.eval_floors import floors_of, frame_alone
 from compass_edge.cli.eval_models import Suite, choose_models, suite
 from compass_edge.cli.eval_selection import Selection, select
 from compass_edge.cli.eval_table import as_text
@@ -43,7 +42,7 @@ def run_eval(arguments: argparse.Namespace) -> int:
     cache = _cache(arguments.cache)
     chosen = Selection(arguments.paths, arguments.tasks, arguments.seeds, arguments.negatives, arguments.limit)
     jobs = arguments.jobs or _cores()
-    with _Bar("rendering") as bar:
+    with ProgressBar("rendering", None) as bar:
         episodes = select(chosen, cache, jobs, bar.update)
     settings = _settings(arguments.settings, arguments.every, episodes)
     models = suite(arguments.models, episodes)
@@ -118,7 +117,7 @@ def _evaluate(methods: Sequence[Method], episodes: Sequence[Episode], cache: Pat
         bar.update(finished, total)
 
     try:
-        with _Bar("evaluating") as bar:
+        with ProgressBar("evaluating", None) as bar:
             return Evaluation(
                 methods, slim, cache=Cache(cache / "results", _warn), workers=jobs, on_progress=on_progress, warn=_warn
             ).run()
@@ -137,41 +136,21 @@ def _gathered(
     settings: Settings | None,
     arguments: argparse.Namespace,
 ) -> ReportData:
+    floors = floors_of(episodes)
+    at_best = frame_alone(*floors) if floors is not None else []
     negatives = sum(episode.kind in NEGATIVES for episode in episodes)
     positives = len(episodes) - negatives
     title = f"Evaluation on {positives} episode{'s' * (positives != 1)}"
     return gather(
-        done.results,
+        [*at_best, *done.results],
         episodes,
         facts(sys.argv[1:], episodes, models.models().names(), settings, arguments.executor),
         title=f"{title} and {negatives} negative{'s' * (negatives != 1)}" if negatives else title,
         notice=models.notice,
-        floors=floors_of(episodes),
+        floors=floors,
         failures=done.failures,
     )
 
 
 def _warn(line: str) -> None:
     print(f"compass-edge: {line}", file=sys.stderr)
-
-
-class _Bar:
-    """A progress bar whose total is known with the first step."""
-
-    def __init__(self, label: str) -> None:
-        self._label = label
-        self._bar: ProgressBar | None = None
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def update(self, done: int, total: int) -> None:
-        if self._bar is None:
-            self._bar = ProgressBar(self._label, total)
-        self._bar.update(done)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(kind, error, trace)

@@ -20,6 +20,8 @@ from compass_edge.errors import UsageError
 Values = NDArray[np.float64]
 Scene = tuple[Hashable, ArrayLike]
 
+# The floor as a method: the best that any model can do that sees the instruction and the current frame.
+FRAME_ALONE = "frame alone, at best"
 # A task is context-dependent above this floor.
 GATE = 4.0
 # In the unit of the coordinates: with metres, 12 mm, less than a camera at a table can tell apart.

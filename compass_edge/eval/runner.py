@@ -6,11 +6,9 @@ What is finished is kept at once, by whoever finished it: an evaluation that was
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import pickle
-import signal
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from compass_edge.errors import UsageError
 from compass_edge.eval.cache import Cache, Warn, key_of
 from compass_edge.eval.method import Method
 from compass_edge.eval.result import Result
+from compass_edge.workers import workers
 
 # How many are done, of how many, and what was the last.
 OnProgress = Callable[[int, int, str], None]
@@ -115,23 +114,10 @@ class Evaluation:
     def _in_processes(self, jobs: Sequence[_Job]) -> Generator[tuple[_Job, _Outcome], None, None]:
         sent = {job.method: self._methods[job.method] for job in jobs}
         folder = self._cache.folder if self._cache is not None else None
-        executor = ProcessPoolExecutor(
-            min(self._workers, len(jobs)),
-            multiprocessing.get_context("spawn"),  # a fork would copy locks that a model's threads hold
-            initializer=_begin,
-            initargs=(sent, folder),
-        )
-        try:
-            futures: dict[Future[_Outcome], _Job] = {executor.submit(_work, job): job for job in jobs}
+        with workers(self._workers, len(jobs), _begin, sent, folder) as pool:
+            futures: dict[Future[_Outcome], _Job] = {pool.submit(_work, job): job for job in jobs}
             for future in as_completed(futures):
                 yield futures[future], future.result()
-        except BaseException:  # Ctrl-C: nobody waits for what is under way
-            processes = list((getattr(executor, "_processes", None) or {}).values())
-            executor.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
-                process.terminate()
-            raise
-        executor.shutdown()
 
 
 def _sendable(value: Method | Episode) -> bool:
@@ -163,7 +149,6 @@ _WORKER: list[_Worker] = []
 
 
 def _begin(methods: dict[int, Method], folder: Path | None) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
     _WORKER.append(_Worker(methods, Cache(folder) if folder is not None else None))
 
 

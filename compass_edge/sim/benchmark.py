@@ -7,6 +7,7 @@ An episode that is there and of this edition is left alone: an interrupted run g
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -112,4 +113,6 @@ def _work(task: str, seed: int, root: Path, size: int) -> str:
         render(task, seed, root, size)
     except CompassError as error:
         return str(error)
+    finally:
+        gc.collect()  # a world and what draws it know each other: dozens of megabytes that would wait for the next round
     return ""

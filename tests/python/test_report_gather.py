@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from compass_edge.data.episode import Episode, Form, StepTruth
 from compass_edge.data.film import Picture
 from compass_edge.eval.diagnosis import CHAINED, ORACLE, WITHOUT, method_name
-from compass_edge.eval.floor import floors
+from compass_edge.eval.floor import FRAME_ALONE, floors
 from compass_edge.eval.loop_run import LOOP
 from compass_edge.eval.report.chosen import curves_of
 from compass_edge.eval.report.data import ReportData
@@ -186,3 +186,12 @@ def test_json_holds_no_nan_and_no_curve(data: ReportData) -> None:
     assert "curves" not in values["chosen"][0]
     assert "dots" not in values["gap"][0]
     assert len(values["episodes"]) == 4 * len(EPISODES)
+
+
+def test_the_floor_is_a_row_and_no_model() -> None:
+    whole = [episode("S1/0"), episode("S1/1")]
+    curves = [result(one, method, off) for one in whole for method, off in ((FRAME_ALONE, 9.0), (LOOP, 2.0))]
+    data = gather(curves, whole, {}, title="a run")
+    assert [(method.name, method.context) for method in data.methods] == [(FRAME_ALONE, "frame"), (LOOP, "loop")]
+    assert data.gap == []
+    assert data.methods[0].cells["overall"].mae.value == pytest.approx(9.0)

@@ -20,7 +20,7 @@ from compass_edge.eval.runner import Failed
 from compass_edge.eval.table import Cell, Column
 
 # How a method comes by its context; it decides the colour.
-Context = Literal["loop", "without", "oracle", "chained"]
+Context = Literal["loop", "frame", "without", "oracle", "chained"]
 TITLES: Mapping[str, str] = {
     "state": "State recall",
     "sequence": "Sequence",

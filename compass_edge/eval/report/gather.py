@@ -8,7 +8,7 @@ from compass_edge.data.episode import Episode
 from compass_edge.eval.ablation import TAUS, ablation, variant_name
 from compass_edge.eval.confusion import confusion
 from compass_edge.eval.diagnosis import CHAINED, ORACLE, WITHOUT, Diagnosis, method_name, pairs
-from compass_edge.eval.floor import Floors
+from compass_edge.eval.floor import FRAME_ALONE, Floors
 from compass_edge.eval.loop_run import LOOP
 from compass_edge.eval.negatives import NEGATIVES, deviations
 from compass_edge.eval.report.chosen import choose, contrary
@@ -69,6 +69,8 @@ def gather(
 
 
 def context_of(method: str) -> Context:
+    if method == FRAME_ALONE:
+        return "frame"
     return next((context for setting, context in _SETTINGS.items() if method.endswith(f", {setting}")), "loop")
 
 
@@ -92,7 +94,9 @@ def _short(model: str, labels: Mapping[str, str]) -> str:
 
 def _models(methods: Iterable[str]) -> list[str]:
     """Those that were diagnosed, in order."""
-    return list(dict.fromkeys(method.rpartition(", ")[0] for method in methods if context_of(method) != "loop"))
+    return list(
+        dict.fromkeys(method.rpartition(", ")[0] for method in methods if context_of(method) not in ("loop", "frame"))
+    )
 
 
 def _recovered(table: Table) -> float | None:

@@ -6,13 +6,13 @@ import math
 
 from compass_edge.eval.bootstrap import Estimate
 from compass_edge.eval.report.bars import Block, Row, draw_bars
-from compass_edge.eval.report.canvas import CHAINED, LOOP, ORACLE, PLAIN
+from compass_edge.eval.report.canvas import CHAINED, LOOP, ORACLE, PLAIN, QUIET
 from compass_edge.eval.report.data import TITLES, Method, ReportData
 from compass_edge.eval.report.markup import Section, estimate, figure, number, percent, table, words
 from compass_edge.eval.table import COLUMNS, Column
 
 NONE = Estimate(math.nan, math.nan, math.nan)
-COLOURS = {"loop": LOOP, "without": PLAIN, "oracle": ORACLE, "chained": CHAINED}
+COLOURS = {"loop": LOOP, "frame": QUIET, "without": PLAIN, "oracle": ORACLE, "chained": CHAINED}
 
 
 def section(data: ReportData) -> Section:
@@ -21,6 +21,8 @@ def section(data: ReportData) -> Section:
         "time. An episode that needs several forms counts under each. Thin lines are 95% intervals of a bootstrap over tasks, or "
         "over episodes where there are fewer than eight tasks."
     )
+    if any(method.context == "frame" for method in data.methods):
+        how += " The frame alone, at best: the least error that is possible for whoever sees the current frame and no history."
     missing = "No method was run on an episode that shows its whole task: name data sets, or --tasks and --seeds."
     columns = [column for column in COLUMNS if any(column in method.cells for method in data.methods)]
     if not columns:
