@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
+from compass_edge.data.bundled import BUNDLED, NAME
 from compass_edge.data.episode import Episode
 from compass_edge.data.folder import FolderDataset, is_episode
 from compass_edge.data.hdf5 import open_hdf5
@@ -50,8 +51,13 @@ def open_dataset(
 ) -> Dataset:
     """`task`: the instruction of a plain video. `camera`: the data set's own name of one. `flip`: LIBERO-Mem upside down."""
     path = Path(path)
+    if str(path) == NAME and not path.exists():
+        path = BUNDLED
     if not path.exists():
-        raise UsageError(f"There is nothing at '{path}': a data set's folder or one of its files is expected.")
+        raise UsageError(
+            f"There is nothing at '{path}': a data set's folder, one of its files, or '{NAME}' (three episodes that come with the "
+            "package) is expected."
+        )
     if format is not None and format not in FORMATS:
         raise UsageError(f"There is no format '{format}'. There are: {', '.join(FORMATS)}.")
     openers: dict[str, Callable[[], Dataset]] = {

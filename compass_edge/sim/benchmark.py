@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import as_completed
 from pathlib import Path
@@ -63,7 +64,8 @@ def require_mujoco() -> None:
     try:
         import mujoco  # noqa: F401
     except ImportError as error:
-        raise EnvironmentFault("The simulator needs MuJoCo: pip install 'compass-edge[sim]'.") from error
+        cure = "pip install 'compass-edge[sim]'" if sys.version_info >= (3, 11) else "use Python 3.11 or later"
+        raise EnvironmentFault(f"The simulator needs MuJoCo 4: {cure}.") from error
 
 
 def is_current(path: Path, size: int) -> bool:
