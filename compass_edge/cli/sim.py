@@ -12,6 +12,7 @@ from compass_edge.errors import UsageError
 
 if TYPE_CHECKING:
     from compass_edge.sim.check import Check
+    from compass_edge.sim.script import Script
 
 _EXAMPLES = """\
 Examples:
@@ -25,6 +26,7 @@ Seeds: 0-4 are the test set, 1000-9999 for tuning, 10000 and more for training. 
 the same pictures with the same Mesa. Stopped with Ctrl-C, the same command goes on where it was.
 """
 _TEST = "0-4"
+_LETTERS = {"state": "S", "sequence": "Q", "recurrence": "R"}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,7 +44,7 @@ def _list(arguments: argparse.Namespace) -> int:
     scripts = {name: write(name, 0) for name in TASKS}
     if arguments.json:
         tasks = [
-            {"task": name, "form": task.form, "title": task.title, "steps": len(scripts[name].steps),
+            {"task": name, "form": task.form, "mix": _mix(scripts[name]), "title": task.title, "steps": len(scripts[name].steps),
              "instruction": scripts[name].instruction}
             for name, task in TASKS.items()
         ]  # fmt: skip
@@ -52,12 +54,27 @@ def _list(arguments: argparse.Namespace) -> int:
         ]
         print(json.dumps({"tasks": tasks, "negatives": negatives}, indent=1))
         return 0
-    for name, task in TASKS.items():
-        print(f"{name}  {task.form:<10} {len(scripts[name].steps):>2} steps  {scripts[name].instruction}")
+    for name, script in scripts.items():
+        print(f"{name}  {_forms(script):<13} {len(script.steps):>2} steps  {script.instruction}")
+    print(
+        "\nA form is what steps need from the past; after a plus: S state, Q sequence, R recurrence, where a task mixes them."
+    )
     print("\nNegatives: a film whose instruction it does not match, and the progress that is true at its end")
     for one in NEGATIVES.values():
         print(f"{one.id}  {one.kind:<11} film of {one.base}  {one.ends_at:5.1f}")
     return 0
+
+
+def _mix(script: Script) -> list[str]:
+    """The forms that its steps need beside the main one."""
+    from compass_edge.data.episode import FORMS
+
+    return [form for form in FORMS if form != script.form and any(form in step.forms for step in script.steps)]
+
+
+def _forms(script: Script) -> str:
+    mix = "".join(_LETTERS[form] for form in _mix(script))
+    return f"{script.form} +{mix}" if mix else script.form
 
 
 def _render(arguments: argparse.Namespace) -> int:

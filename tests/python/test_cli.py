@@ -37,7 +37,7 @@ def test_help_teaches_and_no_command_is_a_usage_error() -> None:
     assert "Start here" in bare.stdout
 
 
-@pytest.mark.parametrize("command", ["doctor", "demo", "frames", "run", "replay", "calibrate", "bench"])
+@pytest.mark.parametrize("command", ["doctor", "demo", "frames", "run", "replay", "calibrate", "bench", "eval"])
 def test_every_command_explains_itself(command: str) -> None:
     done = compass(command, "--help")
     assert done.returncode == 0
