@@ -85,5 +85,6 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
     except OSError:
         return platform.processor() or "unknown"
-    named = (line.partition(":")[2].strip() for line in lines if line.lower().startswith(("model name", "model\t")))
-    return next(named, platform.processor() or "unknown")
+    fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    board = fields.get("model", "")  # ARM boards say what they are; x86 says a number
+    return fields.get("model name") or ("" if board.isdecimal() else board) or platform.processor() or "unknown"
