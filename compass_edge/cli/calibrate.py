@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from compass_edge.cli.progress_bar import ProgressBar
+from compass_edge.cli.whole import at_least
 from compass_edge.errors import CompassError, UsageError
 from compass_edge.loop.calibration import Calibration, Curve, Score, Weights, calibrate, grid
 from compass_edge.loop.candidate import CandidateRule
@@ -200,12 +201,6 @@ def _weight(text: str) -> float:
     return value
 
 
-def _fold_count(text: str) -> int:
-    if not (text.isdecimal() and int(text) >= 2):
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 2, got {text}")
-    return int(text)
-
-
 def register(commands: Any) -> None:
     parser = commands.add_parser(
         "calibrate",
@@ -225,7 +220,7 @@ def register(commands: Any) -> None:
         parser.add_argument(
             f"--{name}-weight", type=_weight, default=default, metavar="W", help=f"cost {meaning} ({default:g})"
         )
-    parser.add_argument("--folds", type=_fold_count, default=5, metavar="K", help="folds of the cross-validation (5)")
+    parser.add_argument("--folds", type=at_least(2), default=5, metavar="K", help="folds of the cross-validation (5)")
     parser.add_argument("--out", metavar="FILE", help="write the settings as JSON for the loop; all or nothing")
     parser.add_argument("--json", action="store_true", help="print the settings and the numbers as JSON")
     parser.set_defaults(run=run)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from compass_edge.cli.whole import at_least
+
 _EXAMPLES = """\
 Examples:
   compass-edge eval my_episodes                                 a data set, in any format that data inspect reads
@@ -26,17 +28,9 @@ methods and episodes with an earlier one shares their results.
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from compass_edge.cli.eval_run import (
-        run_eval,
-    )  # the data readers and jsonschema: not needed to be examined by doctor
+    from compass_edge.cli.eval_run import run_eval  # the readers and jsonschema: doctor must do without
 
     return run_eval(arguments)
-
-
-def _count(text: str) -> int:
-    if not (text.isdecimal() and int(text) >= 1):
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text}")
-    return int(text)
 
 
 def register(commands: Any) -> None:
@@ -61,7 +55,7 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--models", default="oracle", metavar="NAME", help="with what is asked of them, as below (oracle)"
     )
-    parser.add_argument("--every", type=_count, metavar="N", help="frames from tick to tick (a third of a second)")
+    parser.add_argument("--every", type=at_least(1), metavar="N", help="frames from tick to tick (a third of a second)")
     parser.add_argument(
         "--executor",
         choices=("sequential", "overlapped", "pool"),
@@ -72,8 +66,10 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--cache", metavar="DIR", help="where results and rendered films are kept (~/.cache/compass-edge)"
     )
-    parser.add_argument("--jobs", type=_count, metavar="N", help="processes (one a core)")
-    parser.add_argument("--limit", type=_count, metavar="N", help="so many episodes at most, spread over the tasks")
+    parser.add_argument("--jobs", type=at_least(1), metavar="N", help="processes (one a core)")
+    parser.add_argument(
+        "--limit", type=at_least(1), metavar="N", help="so many episodes at most, spread over the tasks"
+    )
     parser.add_argument("--report", metavar="DIR", help="write index.html and its pictures there")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.set_defaults(run=run)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_edge.cli.progress_bar import ProgressBar
+from compass_edge.cli.whole import at_least
 from compass_edge.errors import CompassError
 from compass_edge.frames.patches import FAMILIES, preprocessor_for
 from compass_edge.frames.source import open_source
@@ -101,23 +102,17 @@ def run_demo(arguments: argparse.Namespace) -> int:
         )  # `make demo` runs .venv/bin/compass-edge
         print(f"\nNext: {typed} run --scripted state-recall   the loop at work, with scripted models")
         print(f"      {typed} frames YOUR_VIDEO.mp4         your own video (or rtsp://..., /dev/video0)")
+        print(f"      {typed} data inspect bundled          three episodes of the simulator, with the truth about them")
         print(f"      {typed} doctor                        what is installed, what is missing")
     return 130 if result.stopped_early else 0
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number above 0, got {text}")
-    return value
-
-
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--every", type=_positive, default=1, metavar="N", help="turn every N-th frame into patches (1)"
+        "--every", type=at_least(1), default=1, metavar="N", help="turn every N-th frame into patches (1)"
     )
     parser.add_argument(
-        "--limit", type=_positive, metavar="N", help="stop after N frames; a live source needs it or Ctrl-C"
+        "--limit", type=at_least(1), metavar="N", help="stop after N frames; a live source needs it or Ctrl-C"
     )
     parser.add_argument("--dtype", choices=("f32", "f16", "bf16"), default="f16", help="of the patches (f16)")
     parser.add_argument("--model", choices=tuple(FAMILIES), default="qwen3-vl", help="whose preprocessing (qwen3-vl)")

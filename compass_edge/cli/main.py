@@ -20,6 +20,8 @@ Start here:
   compass-edge demo                 a generated clip through the whole frame path
   compass-edge frames episode.mp4   your own video, stream or camera through the same path
   compass-edge run --list           scripted episodes, to watch the loop decide
+  compass-edge data inspect bundled three episodes that come with the package; data annotate marks your own
+  compass-edge eval bundled         how well progress is reported on them; --tasks all for the simulator's
   compass-edge bench frames         this machine, ours beside its rivals
 """
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_edge.cli.progress_bar import ProgressBar
+from compass_edge.cli.whole import at_least
 from compass_edge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -155,12 +156,6 @@ def _wanted(arguments: argparse.Namespace) -> tuple[list[str], list[int], Path]:
     return tasks, seeds, root
 
 
-def _count(text: str) -> int:
-    if not (text.isdecimal() and int(text) >= 1):
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text}")
-    return int(text)
-
-
 def register(commands: Any) -> None:
     parser = commands.add_parser(
         "sim",
@@ -185,7 +180,7 @@ def register(commands: Any) -> None:
         )
         action.add_argument("--out", metavar="DIR", help="where they are kept (~/.cache/compass-edge/sim-SIZE)")
         action.add_argument("--size", type=int, choices=(448, 224), default=448, help="pixels of a side (448)")
-        action.add_argument("--jobs", type=_count, metavar="N", help="processes (one a core)")
+        action.add_argument("--jobs", type=at_least(1), metavar="N", help="processes (one a core)")
         action.add_argument("--json", action="store_true", help="print as JSON")
         if name == "check":
             action.add_argument(
