@@ -7,18 +7,15 @@ from collections.abc import Sequence
 from compass_edge.data.episode import Episode
 from compass_edge.eval.floor import FRAME_ALONE, Floors
 from compass_edge.eval.result import Result
+from compass_edge.sim.scenes import context_floors
 
 _NEEDED = {"scene", "shots", "visible"}
 
 
 def floors_of(episodes: Sequence[Episode]) -> tuple[Floors, Sequence[Episode]] | None:
-    """And the episodes that they are of. None: there is none that tells, or no simulator to read it."""
+    """And the episodes that they are of. None: there is none that tells."""
     told = [one for one in episodes if one.kind == "positive" and one.size and set(one.tracks) >= _NEEDED]
     if not told:
-        return None
-    try:
-        from compass_edge.sim.scenes import context_floors
-    except ImportError:
         return None
     return context_floors(told), told
 

@@ -31,9 +31,10 @@ _LETTERS = {"state": "S", "sequence": "Q", "recurrence": "R"}
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from compass_edge.sim.benchmark import require_mujoco
+    if arguments.action != "list":
+        from compass_edge.sim.benchmark import require_mujoco
 
-    require_mujoco()
+        require_mujoco()
     handlers = {"list": _list, "render": _render, "check": _check}
     return handlers[arguments.action](arguments)
 

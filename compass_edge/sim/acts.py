@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from compass_edge.sim.arm import Arm
 from compass_edge.sim.shot import Shot
 from compass_edge.sim.things import BUTTON_DOWN, BUTTON_UP, NEAR, Place, Thing
+
+if TYPE_CHECKING:
+    from compass_edge.sim.arm import Arm
 
 RAISED = 0.05  # above where it rested
 _TAP_LOW, _TAP_HIGH, _TAP_NEAR = 0.025, 0.06, 0.045

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from compass_edge.sim.dice import Dice
+from compass_edge.sim.manner import Manner
 from compass_edge.sim.panda import CLOSED, HOME, JOINTS, OPEN
 from compass_edge.sim.scene import TIMESTEP
 from compass_edge.sim.things import GRASPS, Place, Thing
@@ -21,21 +21,6 @@ _CARRY, _LOWER, _FREE = 0.25, 0.17, 0.28  # metres a second
 _CLEARANCE = 0.0025  # above its rest a thing is let go
 # Angles are rounded to a ten-millionth: the last bits of linear algebra differ from one processor to the next.
 _DIGITS = 7
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How somebody works: nobody repeats a motion exactly."""
-
-    speed: float = 1.0
-    pause: float = 0.25  # how often there is one before something is done
-    retreat: float = 0.5  # how often the hand goes back to where it waits
-    regrasp: float = 0.08  # how often the fingers close twice
-    miss: float = 0.0  # how often they close on nothing first
-
-    @classmethod
-    def drawn(cls, dice: Dice, *, retreat: float, clumsy: bool) -> Manner:
-        return cls(speed=dice.uniform(0.8, 1.2), retreat=retreat, miss=0.15 if clumsy else 0.0)
 
 
 class Arm:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from compass_edge.data.episode import Episode
 from compass_edge.sim.catalogue import write
-from compass_edge.sim.performance import Performance
+from compass_edge.sim.packing import shots_of, unfolded
 from compass_edge.sim.script import Script
-from compass_edge.sim.shot import Shot
-from compass_edge.sim.tracks import satisfied, shots_of, unfolded
+from compass_edge.sim.shot import Shot, state_hash
+from compass_edge.sim.tracks import satisfied
 
 _REACH = 0.08  # metres from the fingertips to the centre of what they hold
 
@@ -20,7 +20,7 @@ def audit(episode: Episode) -> list[str]:
     if episode.film.frames != episode.frames or len(shots) != episode.frames:
         return [f"{episode.id} has {episode.frames} frames, its film {episode.film.frames} and its state {len(shots)}."]
     wrong = [*_steps(episode, script, shots), *_frames(episode, script, shots)]
-    found = Performance(script, shots).state_hash()
+    found = state_hash(shots)
     if found != episode.tracks["scene"]["state_hash"]:
         wrong.append(
             f"{episode.id} has the state hash {episode.tracks['scene']['state_hash']}, and its shots have {found}."

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from compass_edge.data.episode import Form
 from compass_edge.errors import UsageError
-from compass_edge.sim.arm import Manner
 from compass_edge.sim.dice import Dice
 from compass_edge.sim.layout import Layout
 from compass_edge.sim.look import Look
+from compass_edge.sim.manner import Manner
 from compass_edge.sim.script import Script
 from compass_edge.sim.tasks import recurrence, sequence, state
 from compass_edge.sim.tasks.draft import PAINTS, Draft

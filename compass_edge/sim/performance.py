@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from compass_edge.sim.arm import Arm
 from compass_edge.sim.dice import Dice
 from compass_edge.sim.script import Script
-from compass_edge.sim.shot import Shot
+from compass_edge.sim.shot import Shot, state_hash
 from compass_edge.sim.world import World
 
 
@@ -32,15 +31,7 @@ class Performance:
                 self.ends.append(len(self.shots) - 1)
 
     def state_hash(self) -> str:
-        """Of all shots: tenths of a millimetre, so that the last bits of a processor's arithmetic do not count."""
-        hashed = hashlib.sha256()
-        for shot in self.shots:
-            places = [*shot.gripper, shot.opening, *(value for point in shot.bodies.values() for value in point),
-                      *shot.travel.values()]  # fmt: skip
-            hashed.update(
-                repr(([round(value * 1e4) for value in places], shot.held, sorted(shot.touched), shot.lamp)).encode()
-            )
-        return hashed.hexdigest()[:16]
+        return state_hash(self.shots)
 
 
 def perform(script: Script, assets: Path, on_frame: Callable[[World], None] | None = None) -> Performance:

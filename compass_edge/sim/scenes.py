@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from compass_edge.data.episode import Episode
 from compass_edge.eval.floor import Floors, Scene, floors
+from compass_edge.sim.packing import shots_of, things_of, unfolded
 from compass_edge.sim.shot import Shot
 from compass_edge.sim.things import MOVABLE, Thing
-from compass_edge.sim.tracks import shots_of, things_of, unfolded
 
 
 def context_floors(episodes: Sequence[Episode]) -> Floors:

@@ -9,8 +9,8 @@ from typing import Any
 from compass_edge.data.episode import Form
 from compass_edge.loop.plan import Completion
 from compass_edge.sim.acts import Act, Carry, Lift, Press, Tap, Watch
-from compass_edge.sim.arm import Manner
 from compass_edge.sim.look import Look
+from compass_edge.sim.manner import Manner
 from compass_edge.sim.things import Place, Thing
 
 

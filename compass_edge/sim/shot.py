@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Point = tuple[float, float, float]
@@ -27,3 +28,15 @@ class Shot:
 
 def rounded(value: float) -> float:
     return round(float(value), 4) + 0.0  # no negative zero: it would print otherwise
+
+
+def state_hash(shots: Sequence[Shot]) -> str:
+    """Of tenths of a millimetre, so that the last bits of a processor's arithmetic do not count."""
+    hashed = hashlib.sha256()
+    for shot in shots:
+        places = [*shot.gripper, shot.opening, *(value for point in shot.bodies.values() for value in point),
+                  *shot.travel.values()]  # fmt: skip
+        hashed.update(
+            repr(([round(value * 1e4) for value in places], shot.held, sorted(shot.touched), shot.lamp)).encode()
+        )
+    return hashed.hexdigest()[:16]

@@ -53,5 +53,6 @@ def test_what_cannot_be_rendered_is_told(
 
 def test_without_mujoco_the_cure_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(__import__("sys").modules, "mujoco", None)
-    assert main(["sim", "list"]) == 3
+    assert main(["sim", "render"]) == 3
+    assert main(["sim", "list"]) == 0
     assert "pip install 'compass-edge[sim]'" in capsys.readouterr().err

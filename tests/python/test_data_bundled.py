@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from compass_edge.data.bundled import BUNDLED, EPISODES
 from compass_edge.data.dataset import open_dataset
 from compass_edge.data.episode import FORMS
@@ -32,7 +30,6 @@ def test_the_loop_with_oracles_follows_them() -> None:
 
 
 def test_the_simulator_still_makes_them() -> None:
-    pytest.importorskip("mujoco")
     from compass_edge.sim.audit import audit
     from compass_edge.sim.catalogue import write
 

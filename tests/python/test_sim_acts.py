@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("mujoco")
-
 from sim_shots import BLOCK, BUTTON, HERE, MAT, REST, THERE, shot
 
 from compass_edge.sim.acts import Carry, Lift, Press, Tap, Watch, rests

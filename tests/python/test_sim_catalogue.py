@@ -6,8 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-pytest.importorskip("mujoco")
-
 from compass_edge.data.episode import FORMS
 from compass_edge.errors import UsageError
 from compass_edge.sim.acts import Carry, Lift

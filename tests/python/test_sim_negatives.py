@@ -6,8 +6,6 @@ from collections import Counter
 
 import pytest
 
-pytest.importorskip("mujoco")
-
 from compass_edge.data.episode import Episode, StepTruth
 from compass_edge.sim.catalogue import write
 from compass_edge.sim.negatives import NEGATIVES, SEED, negative_fields

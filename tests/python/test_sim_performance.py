@@ -12,8 +12,9 @@ pytest.importorskip("mujoco")
 
 from compass_edge.sim.assets import panda_assets
 from compass_edge.sim.catalogue import write
+from compass_edge.sim.packing import shots_of, unfolded
 from compass_edge.sim.performance import Performance, perform
-from compass_edge.sim.tracks import satisfied, shots_of, tracks, unfolded
+from compass_edge.sim.tracks import satisfied, tracks
 
 # One of each kind of thing: button, tube, box, covers, lamp. Another hash is another benchmark: raise rendering.EDITION.
 STATES = {

@@ -22,7 +22,7 @@ from compass_edge.sim.camera import Camera
 from compass_edge.sim.catalogue import write
 from compass_edge.sim.check import check
 from compass_edge.sim.gl import choose_gl
-from compass_edge.sim.tracks import unfolded
+from compass_edge.sim.packing import unfolded
 from compass_edge.sim.world import World
 
 

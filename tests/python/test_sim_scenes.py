@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("mujoco")
-
 from compass_edge.data.episode import Episode, StepTruth
 from compass_edge.sim.scenes import context_floors, scenes
 from compass_edge.sim.things import Thing
