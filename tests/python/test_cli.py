@@ -83,7 +83,7 @@ def test_a_truncated_file_is_said_to_be(tmp_path: Path, backend: str) -> None:
     [
         (("frames", "no/such.mp4"), 2, "There is no file"),
         (("frames", "."), 2, "is a folder"),
-        (("frames", "x.mp4", "--every", "0"), 2, "above 0"),
+        (("frames", "x.mp4", "--every", "0"), 2, "at least 1"),
         (("frames", "x.mp4", "--model", "gpt"), 2, "invalid choice"),
         (("bench", "nothing"), 2, "There is no benchmark"),
         (("nonsense",), 2, "invalid choice"),
