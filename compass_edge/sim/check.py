@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from compass_edge.data.episode import Episode
 from compass_edge.data.folder import read_episode
 from compass_edge.eval.floor import GATE
@@ -16,7 +14,7 @@ from compass_edge.sim.assets import panda_assets
 from compass_edge.sim.audit import audit
 from compass_edge.sim.benchmark import ensure
 from compass_edge.sim.catalogue import TASKS, write
-from compass_edge.sim.negatives import NEGATIVES, SEED
+from compass_edge.sim.negatives import NEGATIVES, SEED, judge_negative
 from compass_edge.sim.performance import perform
 from compass_edge.sim.scenes import context_floors
 from compass_edge.workers import workers
@@ -88,7 +86,7 @@ def check(
         floor = context_floors(own).tasks[task]
         rows.append(_row(task, [one for one in checks if one.id.startswith(f"{task}/")], own[0], floor.floor))
     found = [read_episode(root / name / f"{SEED}.json", root) for name in told]
-    bad = [sentence for episode in found for sentence in _check_negative(episode)]
+    bad = [sentence for episode in found for sentence in judge_negative(episode)]
     return Check(rows, len(found) - len({sentence.split()[0] for sentence in bad}), [*wrong, *bad])
 
 
@@ -132,18 +130,6 @@ def _check_episode(name: str, root: Path | None) -> EpisodeCheck:
                 f"{name} was rendered from the state {episode.tracks['scene']['state_hash']}, and {now} came now."
             )
     return EpisodeCheck(name, len(again.script.steps), len(again.shots), again.complete, now, wrong)
-
-
-def _check_negative(episode: Episode) -> list[str]:
-    negative, curve = NEGATIVES[episode.task], episode.progress()
-    wrong = []
-    if abs(curve[-1] - negative.ends_at) > 0.5:
-        wrong.append(f"{episode.id} ends at {curve[-1]:.2f}, and {negative.ends_at:.2f} is true.")
-    if np.any(np.diff(curve) < 0):
-        wrong.append(f"{episode.id} has a target that falls.")
-    if negative.kind == "mismatch" and curve.any():
-        wrong.append(f"{episode.id} has a target above 0.")
-    return wrong
 
 
 def _each(

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from compass_edge.data.episode import Kind
+import numpy as np
+
+from compass_edge.data.episode import Episode, Kind
 
 SEED = 100
+_NEAR = 0.5  # of 100: half a frame of a step that is cut in its middle
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +97,16 @@ def _recounted(step: dict[str, Any], count: tuple[int, int] | None) -> dict[str,
     old, new = count
     facts = {key: new if (key, value) == ("of", old) else value for key, value in step["facts"].items()}
     return {**step, "sentence": step["sentence"].replace(f" of {old}", f" of {new}"), "facts": facts}
+
+
+def judge_negative(episode: Episode) -> list[str]:
+    """What is wrong with its target curve, a sentence each."""
+    negative, curve = NEGATIVES[episode.task], episode.progress()
+    wrong = []
+    if abs(curve[-1] - negative.ends_at) > _NEAR:
+        wrong.append(f"{episode.id} ends at {curve[-1]:.2f}, and {negative.ends_at:.2f} is true.")
+    if np.any(np.diff(curve) < 0):
+        wrong.append(f"{episode.id} has a target that falls.")
+    if episode.kind != negative.kind or episode.instruction == "":
+        wrong.append(f"{episode.id} must be of the kind {negative.kind} and have an instruction.")
+    return wrong

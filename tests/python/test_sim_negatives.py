@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from compass_edge.data.episode import Episode, StepTruth
 from compass_edge.sim.catalogue import write
-from compass_edge.sim.negatives import NEGATIVES, SEED, negative_fields
+from compass_edge.sim.negatives import NEGATIVES, SEED, judge_negative, negative_fields
 
 
 class Film:
@@ -67,3 +68,16 @@ def test_extra_steps_count_what_is_asked_for() -> None:
     assert "unstack" not in made("X5").instruction
     assert "leftmost" in made("X2").instruction
     assert "each" not in made("X2").instruction
+
+
+@pytest.mark.parametrize("name", NEGATIVES)
+def test_a_wrong_target_is_found(name: str) -> None:
+    episode = made(name)
+    assert judge_negative(episode) == []
+    assert "must be of the kind" in judge_negative(replace(episode, kind="positive"))[0]
+    if episode.truth:
+        longer = replace(episode, steps=(*episode.truth, StepTruth("more", 5000)))
+        assert "ends at" in judge_negative(longer)[0]
+    else:
+        begun = replace(episode, steps=(StepTruth("something", 5),))
+        assert "ends at 100.00, and 0.00 is true" in judge_negative(begun)[0]

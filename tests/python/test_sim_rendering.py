@@ -131,6 +131,18 @@ def test_the_check_counts_and_judges(root: Path) -> None:
     assert row["floor"] > 10
 
 
+def test_the_check_finds_what_was_tampered_with(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "R1").mkdir()
+    fields = json.loads((root / "R1" / "0.json").read_text())
+    (tmp_path / "R1" / "0.mp4").write_bytes((root / "R1" / "0.mp4").read_bytes())
+    fields["tracks"]["scene"]["state_hash"] = "0" * 16
+    fields["steps"][2]["end"] += 1
+    (tmp_path / "R1" / "0.json").write_text(json.dumps(fields))
+    wrong = check(["R1"], [0], tmp_path, size=224, negatives=False).wrong
+    assert any("Step 3 of R1/0 ends at frame" in sentence for sentence in wrong)
+    assert any("was rendered from the state 0000000000000000" in sentence for sentence in wrong)
+
+
 def test_a_cover_hides_what_is_under_it() -> None:
     hidden, covered = world("S8/0"), world("S8/0")
     block = next(name for name, thing in hidden.things.items() if thing.role == "block 0")
