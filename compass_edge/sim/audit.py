@@ -7,7 +7,7 @@ from compass_edge.sim.catalogue import write
 from compass_edge.sim.packing import shots_of, unfolded
 from compass_edge.sim.script import Script
 from compass_edge.sim.shot import Shot, state_hash
-from compass_edge.sim.tracks import satisfied
+from compass_edge.sim.tracks import occurrence_of, satisfied
 
 _REACH = 0.08  # metres from the fingertips to the centre of what they hold
 
@@ -40,6 +40,8 @@ def _steps(episode: Episode, script: Script, shots: list[Shot]) -> list[str]:
             wrong.append(
                 f"Step {number} of {episode.id} ends at frame {truth.end}, and the state says {done or 'never'}."
             )
+        if set(episode.tracks["occurrence"][begin : truth.end]) != {occurrence_of(script, number - 1)}:
+            wrong.append(f"Step {number} of {episode.id} tells another occurrence than its script.")
         for frame in range(begin, truth.end):
             if step.act.underway(shots[begin : frame + 1]) != episode.tracks["underway"][frame]:
                 wrong.append(f"Frame {frame} of {episode.id} is wrong about whether step {number} is underway.")

@@ -28,7 +28,7 @@ def tracks(performance: Performance, visible: Sequence[frozenset[str]]) -> dict[
         done = sum(end <= frame for end in performance.ends)
         step = script.steps[done] if done < len(script.steps) else None
         underway.append(bool(step is not None and step.act.underway(shots[begins[done] : frame + 1])))
-        occurrence.append(step.facts.get("occurrence") if step is not None else None)
+        occurrence.append(occurrence_of(script, done) if step is not None else None)
     return {
         "path": [round(value, 4) for value in _path(shots, performance.ends).tolist()],
         "occurrence": occurrence,
@@ -61,6 +61,11 @@ def satisfied(shot: Shot, script: Script) -> list[str]:
     if shot.lamp:
         found.append(f"lamp {shot.lamp}")
     return found
+
+
+def occurrence_of(script: Script, step: int) -> int:
+    """r_t: how many of the steps so far ask for the same act, this one included."""
+    return sum(one.act == script.steps[step].act for one in script.steps[: step + 1])
 
 
 def _path(shots: Sequence[Shot], ends: Sequence[int]) -> NDArray[np.float64]:

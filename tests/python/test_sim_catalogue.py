@@ -20,6 +20,7 @@ from compass_edge.sim.catalogue import (
 )
 from compass_edge.sim.dice import Dice
 from compass_edge.sim.things import MOVABLE
+from compass_edge.sim.tracks import occurrence_of
 
 SEEDS = (*TEST_SEEDS, 100, 1000, 10_000, 10_001)
 
@@ -91,6 +92,20 @@ def test_things_do_not_stand_in_each_other() -> None:
                 for other in still[index + 1 :]:
                     apart = max(abs(one.at[0] - other.at[0]), abs(one.at[1] - other.at[1]))
                     assert apart > 0.09, (task, seed, one.name, other.name)
+
+
+def test_occurrences_are_counted_by_what_is_asked_for() -> None:
+    counted = {
+        task: [occurrence_of(write(task, 0), step) for step in range(len(write(task, 0).steps))] for task in TASKS
+    }
+    assert counted["R1"] == [1, 2, 3, 4, 5]
+    assert counted["R2"] == [1, 2, 3, 1, 2, 3, 4, 1]
+    assert counted["R3"] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert counted["Q1"] == [1, 1, 1, 2, 2, 2]
+    assert counted["R8"] == [1, 2, 3, 4, 1]
+    for task in TASKS:  # where a step says which occurrence it is, it says the same
+        told = [step.facts.get("occurrence") for step in write(task, 0).steps]
+        assert all(one in (None, other) for one, other in zip(told, counted[task], strict=True)), task
 
 
 def test_only_those_who_learn_miss() -> None:

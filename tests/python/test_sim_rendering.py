@@ -81,6 +81,8 @@ def test_the_audit_finds_what_the_state_does_not_show(episode: Episode) -> None:
     assert any("is held" in sentence for sentence in audit(changed(episode, held=held)))
     underway = [not episode.tracks["underway"][0], *episode.tracks["underway"][1:]]
     assert any("underway" in sentence for sentence in audit(changed(episode, underway=underway)))
+    occurrence = [2, *episode.tracks["occurrence"][1:]]
+    assert any("another occurrence" in sentence for sentence in audit(changed(episode, occurrence=occurrence)))
     satisfied = {"table": [["nothing"]], "at": [0] * episode.frames}
     assert any("other predicates" in sentence for sentence in audit(changed(episode, satisfied=satisfied)))
 
