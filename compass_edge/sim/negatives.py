@@ -44,7 +44,7 @@ NEGATIVES = {
     for negative in (
         Negative("E1", "early_stop", "R1", _same, 5, ends_at=62.5),
         Negative("E2", "early_stop", "S2", _same, 3, ends_at=50.0),
-        Negative("E3", "early_stop", "Q5", _same, 5, ends_at=500 / 6),
+        Negative("E3", "early_stop", "Q5", _same, 7, ends_at=87.5),
         Negative("E4", "early_stop", "R3", _same, 3, half=True, ends_at=43.75),
         Negative("E5", "early_stop", "S6", _same, 3, ends_at=50.0),
         Negative("X1", "extra_steps", "R1", lambda text: text.replace("8 times", "5 times"), 5, count=(8, 5), ends_at=100.0),

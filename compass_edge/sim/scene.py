@@ -74,7 +74,8 @@ def _numbers(values: Vector | tuple[float, ...]) -> str:
 _ROOM = """
 <mujoco model="context_progress_sim">
   <compiler angle="radian" autolimits="true" meshdir="/"/>
-  <option timestep="{timestep}" integrator="implicitfast" cone="elliptic" impratio="10"/>
+  <option timestep="{timestep}" integrator="implicitfast" cone="elliptic" impratio="10"
+          tolerance="0" iterations="20" ls_iterations="50" ls_tolerance="1e-10"/>
   <visual>
     <quality shadowsize="{shadow}" offsamples="0"/>
     <global offwidth="896" offheight="896" fovy="45"/>

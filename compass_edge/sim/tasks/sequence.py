@@ -81,7 +81,7 @@ def taps(table: Layout) -> Draft:
 
 
 def confirmed_swap(table: Layout) -> Draft:
-    """Q5: two blocks change places by way of an empty mat, and each move is confirmed by a press."""
+    """Q5: two blocks change places by way of an empty mat and change back, each swap confirmed by a press."""
     one, other, ground, cap = table.dice.shuffled(PAINTS)[:4]
     mats = [
         table.place(table.mat(-0.02, y, ground), f"the {side} {ground} mat")
@@ -90,25 +90,24 @@ def confirmed_swap(table: Layout) -> Draft:
     left, spare, right = mats
     button = table.button(0.16, 0.0, cap)
     first, second = table.block(left, one, "block 0"), table.block(right, other, "block 1")
-    moves = ((first, one, left, spare), (second, other, right, left), (first, one, spare, right))
+    swaps = (
+        ((first, one, left, spare), (second, other, right, left), (first, one, spare, right)),
+        ((first, one, right, spare), (second, other, left, right), (first, one, spare, left)),
+    )
     steps = []
-    for index, (block, paint, origin, to) in enumerate(moves):
+    for index, moves in enumerate(swaps):
+        swap = f"swap {index + 1} of 2"
         steps += [
-            carry(
-                block, f"the {paint} block", origin.name, to, ["sequence", "state"], moves_done=index, confirmed=index
-            ),
-            press(
-                button,
-                f"the {cap} button",
-                ["sequence", "recurrence"],
-                f" to confirm move {index + 1} of 3",
-                moves_done=index + 1,
-                confirmed=index,
-            ),
-        ]
+            carry(block, f"the {paint} block", origin.name, to, ["sequence", "state"], f" ({swap}, move {number} of 3)",
+                  swaps_done=index, moves_done=number - 1)
+            for number, (block, paint, origin, to) in enumerate(moves, start=1)
+        ]  # fmt: skip
+        steps.append(
+            press(button, f"the {cap} button", ["sequence", "recurrence"], f" to confirm {swap}", swaps_done=index)
+        )
     instruction = (
-        f"Swap the {one} block and the {other} block using the empty mat, starting with the {one} block, and press the {cap} button "
-        "after each move."
+        f"Swap the {one} block and the {other} block using the empty mat, starting with the {one} block, and press the {cap} button; "
+        "then swap them back the same way and press the button again."
     )
     return Draft(instruction, steps, mats)
 
