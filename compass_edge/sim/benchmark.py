@@ -75,15 +75,13 @@ def is_current(path: Path, size: int) -> bool:
     if not path.is_file() or not path.with_suffix(".mp4").is_file():
         return False
     try:
-        about = json.loads(path.read_text("utf-8")).get("about", {})
-    except ValueError:
+        about = json.loads(path.read_text("utf-8"))["about"]
+        return bool((about["simulator"], about["size"]) == (EDITION, size))
+    except (ValueError, KeyError, TypeError, IndexError):  # not an annotation, or not of the simulator
         return False
-    return isinstance(about, dict) and (about.get("simulator"), about.get("size")) == (EDITION, size)
 
 
-def _render(
-    films: Sequence[Wanted], root: Path, size: int, jobs: int | None, on_progress: OnProgress | None
-) -> None:  # fmt: skip
+def _render(films: Sequence[Wanted], root: Path, size: int, jobs: int | None, on_progress: OnProgress | None) -> None:
     from compass_edge.sim.rendering import episode_path
 
     missing = [wanted for wanted in films if not is_current(episode_path(root, *wanted), size)]

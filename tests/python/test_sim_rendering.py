@@ -111,9 +111,10 @@ def test_what_is_damaged_or_of_another_size_is_rendered_again(root: Path, tmp_pa
     assert is_current(path, 224)
     assert not is_current(path, 448)
     broken = tmp_path / "0.json"
-    broken.write_text('{"about"')
     (tmp_path / "0.mp4").write_bytes(b"")
-    assert not is_current(broken, 224)
+    for text in ('{"about"', "[]", '{"about": 3}', '{"about": {"simulator": 0, "size": 224}}', "{}"):
+        broken.write_text(text)
+        assert not is_current(broken, 224)
 
 
 def test_a_task_that_does_not_exist(tmp_path: Path) -> None:
