@@ -19,7 +19,7 @@ _EXAMPLES = """\
 Examples:
   compass-edge sim list                             24 tasks, 15 negatives
   compass-edge sim render --tasks R1 --seeds 0      one episode, film and annotation, into the cache
-  compass-edge sim render --tasks all --out data    the whole test set: 120 episodes, about 40 CPU-minutes
+  compass-edge sim render --tasks all --out data    the whole test set: 120 episodes, about 45 CPU-minutes
   compass-edge sim check --json                     renders what is missing, then checks every frame of everything
   compass-edge sim check --no-pictures              the motions alone: no graphics needed, a few minutes
 
