@@ -9,7 +9,7 @@ from pathlib import Path
 HOME = (0.0, 0.35, 0.0, -2.10, 0.0, 2.45, 0.785)  # radians
 JOINTS = tuple(f"joint{number}" for number in range(1, 8))
 FINGERS = ("finger_joint1", "finger_joint2")
-OPEN, CLOSED = 0.04, 0.0  # a finger's way from the middle
+OPEN, CLOSED = 0.04, 0.002  # a finger's way from the middle; closed they do not touch, which would be a matter of bits
 _STIFFNESS = (3000, 3000, 3000, 3000, 1500, 1500, 1500)
 _BASE_AT = "-.56 0 0"
 

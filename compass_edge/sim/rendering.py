@@ -17,7 +17,7 @@ from compass_edge.sim.performance import Performance, perform
 from compass_edge.sim.tracks import tracks
 from compass_edge.sim.world import FPS, World
 
-EDITION = 2  # of tasks, motions and looks: what was rendered by another one is rendered again
+EDITION = 3  # of tasks, motions and looks: what was rendered by another one is rendered again
 
 
 def render(task: str, seed: int, root: Path, size: int = 448) -> Path:
