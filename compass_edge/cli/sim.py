@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,8 @@ def _render(arguments: argparse.Namespace) -> int:
         print(json.dumps({"root": str(root), "episodes": [str(path) for path in paths]}, indent=1))
     else:
         print(f"{len(paths)} episodes in {root}: a film (.mp4) and its annotation (.json) each.")
+        spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+        print(f"This took {(spent.ru_utime + spent.ru_stime) / 60:.1f} CPU-minutes.")
         print(f"Look at one:  compass-edge data inspect {paths[0]}")
     return 0
 
