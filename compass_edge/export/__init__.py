@@ -1,0 +1,1 @@
+"""checkpoint -> ONNX, without torch; never needed on the robot."""
