@@ -1,0 +1,1 @@
+"""What runs exported models, and the folders that these are kept in."""
