@@ -1,0 +1,1 @@
+"""Models on ONNX Runtime: any CPU, and CUDA where its wheel has it."""

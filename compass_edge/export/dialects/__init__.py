@@ -1,0 +1,1 @@
+"""The two ways in which a model is written down: ONNX Runtime's fused operators, or plain ONNX."""

@@ -1,0 +1,53 @@
+"""Weights in fewer bits. Each function takes a matrix [N, K] (outputs by inputs) and says how far off it may be."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float: TypeAlias = NDArray[np.float32]
+
+
+def per_row(weight: Float) -> tuple[NDArray[np.int8], Float]:
+    """int8 and a scale for each row; off by at most half a scale, which is 1/254 of the row's largest weight."""
+    scale = np.abs(weight).max(axis=1) / np.float32(127)
+    scale[scale == 0] = 1
+    rounded = np.rint(weight / scale[:, None])
+    return rounded.astype(np.int8), scale.astype(np.float32)
+
+
+def blocks(weight: Float, bits: int, block: int) -> tuple[NDArray[np.uint8], Float]:
+    """[N, K / block, bytes] and [N, K / block] as MatMulNBits reads them: unsigned, zero at the middle, low half first.
+
+    The largest weight of a block takes the end of the range that has one step more (-8 of -8..7), with its sign in the
+    scale: half a step is gained. What lies beyond the other end is off by a whole step, the rest by half of one.
+    """
+    rows, columns = weight.shape
+    groups = -(-columns // block)
+    padded = np.zeros((rows, groups * block), np.float32)
+    padded[:, :columns] = weight
+    grouped = padded.reshape(rows, groups, block)
+    half = 1 << (bits - 1)
+    largest = np.take_along_axis(grouped, np.abs(grouped).argmax(-1)[..., None], -1)[..., 0]
+    scale = (largest / -half).astype(np.float32)
+    inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale != 0)
+    steps = np.clip(np.rint(grouped * inverse[..., None]) + half, 0, 2 * half - 1).astype(np.uint8)
+    return (steps[..., 0::2] | (steps[..., 1::2] << 4) if bits == 4 else steps), scale
+
+
+def symmetric_blocks(weight: Float, bits: int, block: int) -> tuple[NDArray[np.int8], Float]:
+    """[N, K] signed steps and [N, K / block] positive scales, as DequantizeLinear reads them. K must be whole blocks."""
+    rows, columns = weight.shape
+    grouped = weight.reshape(rows, columns // block, block)
+    most = (1 << (bits - 1)) - 1
+    scale = (np.abs(grouped).max(-1) / np.float32(most)).astype(np.float32)
+    scale[scale == 0] = 1
+    return np.rint(grouped / scale[..., None]).astype(np.int8).reshape(rows, columns), scale
+
+
+def packed_int4(steps: NDArray[np.int8]) -> bytes:
+    """ONNX's INT4: two to a byte, low half first."""
+    flat = steps.reshape(-1)
+    return bytes(((flat[0::2] & 0xF) | ((flat[1::2] & 0xF) << 4)).astype(np.uint8))
