@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from compass_edge import __version__
-from compass_edge.cli import bench, calibrate, data, doctor, frames, replay, run, sim
+from compass_edge.cli import bench, calibrate, data, doctor, frames, models, replay, run, sim
 from compass_edge.cli import eval as evaluate
 from compass_edge.errors import CompassError
 
@@ -40,7 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"compass-edge {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for command in (doctor, frames, run, replay, bench, calibrate, evaluate, data, sim):
+    for command in (doctor, frames, run, replay, bench, calibrate, evaluate, data, sim, models):
         command.register(commands)
     return parser
 

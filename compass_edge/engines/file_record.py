@@ -41,7 +41,7 @@ def record_files(folder: Path, on_bytes: Callable[[int], None] | None = None) ->
 def check_file_name(name: str, folder: Path) -> None:
     """A manifest may only name files below its own folder, and none that runs code when it is loaded."""
     path = PurePosixPath(name)
-    plain = str(path) == name and not path.is_absolute() and not {"..", "."} & set(path.parts)
+    plain = str(path) == name != "." and not path.is_absolute() and ".." not in path.parts
     if not plain or "\\" in name or "\0" in name or name == MANIFEST:
         raise IntegrityError(
             f"The manifest of '{folder}' names the file {name!r}; only files inside the folder can belong to a model. {CURE}"
