@@ -115,10 +115,15 @@ class Chat:
             )
 
     def _content(self, shown: Sequence[str | None]) -> Content:
-        if self._as_items or None in shown:
+        if self._as_items:
             return [
                 {"type": "image", "image": ""} if text is None else {"type": "text", "text": text} for text in shown
             ]
+        if None in shown:
+            raise UsageError(
+                f"A question with images needs a chat template that takes them, and the one of {self._template.place} "
+                "takes text alone: no images. Fetch the checkpoint of a vision-language model with its own template."
+            )
         return "".join(text for text in shown if text is not None)
 
     def _takes_items(self) -> bool:
