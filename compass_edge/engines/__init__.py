@@ -1,1 +1,1 @@
-"""What runs exported models, and the folders that these are kept in."""
+"""Engines: what runs the models, here or on a server, and the folders that exported ones are kept in."""
