@@ -354,6 +354,7 @@ ONE, TWO = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors
         ({"a": ONE, "b": "model-00003-of-00003.safetensors"}, "names the shard model-00003.*not there"),
         ({"a": ONE, "b": TWO, "c": TWO}, "'c' is in model-00002.*it is not"),
         ({"a": TWO, "b": TWO}, "'a' is in model-00002.*it is not"),
+        ({"a": TWO, "b": ONE}, "'a' is in model-00002.*it is not"),
         ({"a": "../" + ONE}, "must be a safetensors file beside it"),
         ({"a": "/etc/passwd"}, "must be a safetensors file beside it"),
         ({"a": "model.bin"}, "must be a safetensors file beside it"),

@@ -181,6 +181,7 @@ def test_verify_examines_all_before_it_fails(compass: Compass, store: Path, self
     assert done.json["sound"] is False
     assert compass("verify", "c").code == 0
     assert compass("verify", "c", "a").code == 4
+    assert compass("verify", "a", "c").code == 4
 
 
 @pytest.mark.parametrize("name", ["manifest.json", *FILES])
