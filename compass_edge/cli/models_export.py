@@ -14,7 +14,7 @@ from compass_edge.cli.whole import at_least
 from compass_edge.engines.file_record import MANIFEST
 from compass_edge.engines.manifest import check_name, read_manifest
 from compass_edge.engines.store import PARTIAL, models_folder, remove
-from compass_edge.errors import EnvironmentFault, IntegrityError, UsageError
+from compass_edge.errors import CompassError, EnvironmentFault, IntegrityError, UsageError
 from compass_edge.export.recipe import DIALECTS, EMBEDDINGS, KINDS, PRECISIONS, Recipe
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ def _export(checkpoint: Path, out: Path, recipe: Recipe, name: str) -> Manifest:
     target = out.with_name(f".{out.name}.new") if replaced else out  # the old one serves until the new one is whole
     if replaced and target.exists():  # finished by a run that was stopped before it could put it in place
         remove(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with ByteBars() as bars:
             manifest = export_model(
                 checkpoint, target, recipe, name=name,
@@ -123,6 +123,11 @@ def _export(checkpoint: Path, out: Path, recipe: Recipe, name: str) -> Manifest:
         if partial.exists():
             print(f"\nWhat is finished is in '{partial}': the same command goes on from there.", file=sys.stderr)
         raise
+    except OSError as error:
+        raise CompassError(
+            f"The model could not be written to '{target}': {error.strerror or error}. Once that is cured, the same command goes "
+            "on with what is finished."
+        ) from error
     if replaced:
         _replace(out, target)
     return manifest

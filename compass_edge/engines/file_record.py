@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from compass_edge.errors import CompassError, IntegrityError
 
 MANIFEST = "manifest.json"
+UNFINISHED = f".{MANIFEST}.partial"  # a manifest that is being written
 CURE = "Export the model again, or fetch its folder again."
 _GRAPHS = (".onnx", ".ort", ".data", ".onnx_data")  # what an engine would load if it came upon it
 _PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle")
@@ -29,7 +30,7 @@ def record_files(folder: Path, on_bytes: Callable[[int], None] | None = None) ->
     records: dict[str, FileRecord] = {}
     done = 0
     for name in sorted(_names(folder)):
-        if name == MANIFEST:
+        if name in (MANIFEST, UNFINISHED):
             continue
         check_file_name(name, folder)
         size = locate(folder, name).stat().st_size

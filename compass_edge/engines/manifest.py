@@ -19,6 +19,7 @@ from compass_edge import __version__
 from compass_edge.engines.file_record import (
     CURE,
     MANIFEST,
+    UNFINISHED,
     FileRecord,
     check_file_name,
     check_hashes,
@@ -107,12 +108,15 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     except (TypeError, ValueError) as error:
         raise UsageError(f"The manifest of '{manifest.name}' holds what JSON cannot: {error}.") from error
     _manifest(document, folder)  # what could not be read again is not written
-    partial = folder / f".{MANIFEST}.partial"
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(_rendered(document))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(folder / MANIFEST)
+    partial = folder / UNFINISHED
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(_rendered(document))
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(folder / MANIFEST)
+    except OSError as error:
+        raise CompassError(f"'{folder / MANIFEST}' cannot be written: {error.strerror or error}.") from error
 
 
 def inspect(folder: Path) -> Manifest:

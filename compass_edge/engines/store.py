@@ -31,6 +31,13 @@ def models_folder() -> Path:
 
 def find(name_or_path: str | Path) -> Path:
     """A path that has a manifest, else the model of that name in the store."""
+    try:
+        return _find(name_or_path)
+    except OSError as error:
+        raise UsageError(f"'{name_or_path}' cannot be looked up: {error.strerror or error}.") from error
+
+
+def _find(name_or_path: str | Path) -> Path:
     path = Path(name_or_path)
     if (path / MANIFEST).exists():
         return path
@@ -87,9 +94,14 @@ def remove(folder: Path) -> list[Path]:
 def _folders(store: Path) -> list[Path]:
     if not store.is_dir():
         return []
-    return sorted(
-        path for path in store.iterdir() if path.is_dir() and path.suffix != PARTIAL and not path.name.startswith(".")
-    )
+    try:
+        return sorted(
+            path
+            for path in store.iterdir()
+            if path.is_dir() and path.suffix != PARTIAL and not path.name.startswith(".")
+        )
+    except OSError as error:
+        raise CompassError(f"The store '{store}' cannot be read: {error.strerror or error}.") from error
 
 
 def _look(path: Path) -> Installed:

@@ -26,12 +26,15 @@ class Checkpoint:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
-        require_folder(self.folder)
-        paths, places = weight_files(self.folder)
-        if not (self.folder / "config.json").exists():
-            raise UsageError(
-                f"'{self.folder}' has no config.json, which says what the weights are. Fetch it from where the weights came from."
-            )
+        try:
+            require_folder(self.folder)
+            paths, places = weight_files(self.folder)
+            if not (self.folder / "config.json").exists():
+                raise UsageError(
+                    f"'{self.folder}' has no config.json, which says what the weights are. Fetch it from where the weights came from."
+                )
+        except OSError as error:
+            raise CompassError(f"'{self.folder}' cannot be read: {error.strerror or error}.") from error
         self.config: dict[str, Any] = read_object(self.folder / "config.json")
         self._weights = [SafetensorsFile(path) for path in paths]
         self._where: dict[str, SafetensorsFile] = {}

@@ -343,6 +343,8 @@ def test_a_file_in_place_of_the_folder(tmp_path: Path, name: str, sentence: str)
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"There is no folder '.*nowhere'"):
         Checkpoint(tmp_path / "nowhere")
+    with pytest.raises(CompassError):
+        Checkpoint(tmp_path / ("x" * 5000))
 
 
 ONE, TWO = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"

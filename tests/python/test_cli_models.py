@@ -425,6 +425,15 @@ def test_without_onnx_the_cure_is_said(compass: Compass, exporter: list[Any], mo
     assert exporter == []
 
 
+def test_a_store_that_cannot_be_is_a_sentence(compass: Compass, store: Path, exporter: list[Any]) -> None:
+    store.write_text("a file in its place")
+    done = compass("export", "c")
+    assert done.code == 1
+    assert "could not be written" in done.error
+    assert compass("verify", "x" * 5000).code == 2
+    assert exporter == []
+
+
 def test_no_action_is_wrong_usage(compass: Compass) -> None:
     done = compass()
     assert done.code == 2

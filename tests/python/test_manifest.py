@@ -289,6 +289,11 @@ def test_a_folder_without_a_manifest(tmp_path: Path) -> None:
         verify(tmp_path)
 
 
+def test_a_manifest_that_was_being_written_is_no_file_of_the_model(model: Path) -> None:
+    (model / ".manifest.json.partial").write_text("{")
+    assert set(record_files(model)) == set(FILES)
+
+
 def test_recording_refuses_what_verifying_would(model: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("")
     (model / "link").symlink_to(tmp_path / "outside")
