@@ -46,7 +46,11 @@ class Exchange:
         self.peer.sendall(data)
 
     def head(self, status: str = "200 OK", kind: str = SSE, **headers: str) -> None:
-        lines = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", *(f"{k.replace('_', '-')}: {v}" for k, v in headers.items())]
+        lines = [
+            f"HTTP/1.1 {status}",
+            f"Content-Type: {kind}",
+            *(f"{k.replace('_', '-')}: {v}" for k, v in headers.items()),
+        ]
         self.raw(("\r\n".join([*lines, "Connection: close"]) + "\r\n\r\n").encode())
 
     def whole(self, body: bytes | str, status: str = "200 OK", kind: str = "application/json", **headers: str) -> None:

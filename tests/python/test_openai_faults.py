@@ -272,16 +272,28 @@ FINAL: list[tuple[Behaviour, str]] = [
     (lambda e: e.events("\n \n", finish="stop"), "sent an empty reply"),
     (lambda e: e.events("", finish="content_filter"), "'content_filter'"),
     (lambda e: e.events("<think>a</think>"), "think and wrote nothing else"),
-    (lambda e: (e.head(), e.raw(f"data: {chunk(None, 'length', reasoning='Hm')}\n\n".encode())), "spent max_tokens on it"),
+    (
+        lambda e: (e.head(), e.raw(f"data: {chunk(None, 'length', reasoning='Hm')}\n\n".encode())),
+        "spent max_tokens on it",
+    ),
     (lambda e: (e.head(), e.raw(f"data: {chunk(refusal='No.')}\n\n".encode())), "refuse: 'No.'"),
-    (lambda e: e.whole('{"error": {"message": "Too long\\n by 3 tokens"}}', "400 Bad Request"), "Too long by 3 tokens."),
+    (
+        lambda e: e.whole('{"error": {"message": "Too long\\n by 3 tokens"}}', "400 Bad Request"),
+        "Too long by 3 tokens.",
+    ),
     (lambda e: e.whole('{"detail": [{"loc": ["body"]}]}', "422 Unprocessable"), '[{"loc": ["body"]}].'),
     (lambda e: e.whole("", "401 Unauthorized"), "said: nothing. (Its key is read"),
     (lambda e: e.whole('{"object":"error","message":"no such model"}', "404 Not Found"), "no such model. (Is the URL"),
     (lambda e: e.whole("", "307 Temporary Redirect", Location="http://10.0.0.1/"), "Redirections are not followed"),
-    (lambda e: e.whole("<!DOCTYPE html><form>", kind="text/html"), "sent text/html where a reply was expected: a page of HTML"),
+    (
+        lambda e: e.whole("<!DOCTYPE html><form>", kind="text/html"),
+        "sent text/html where a reply was expected: a page of HTML",
+    ),
     (lambda e: e.whole(b"\x1f\x8b", Content_Encoding="gzip"), "encoded as gzip"),
-    (lambda e: (e.head(), e.raw(b'data: {"error": {"code": 400, "message": "bad"}}\n\n')), "with an error and said: bad."),
+    (
+        lambda e: (e.head(), e.raw(b'data: {"error": {"code": 400, "message": "bad"}}\n\n')),
+        "with an error and said: bad.",
+    ),
     (lambda e: e.raw(b"SSH-2.0-OpenSSH_9.6\r\n"), "does not speak HTTP"),
     (lambda e: e.raw(b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 70000 + b"\r\n\r\n"), "does not speak HTTP"),
 ]
@@ -336,7 +348,10 @@ def llama_error(exchange: Exchange) -> None:
 
 
 PASSING: list[tuple[Behaviour, str]] = [
-    (lambda e: e.whole("overloaded", "503 Service Unavailable"), "answered 503 Service Unavailable and said: overloaded."),
+    (
+        lambda e: e.whole("overloaded", "503 Service Unavailable"),
+        "answered 503 Service Unavailable and said: overloaded.",
+    ),
     (lambda e: e.whole('{"error": "slow down"}', "429 Too Many Requests", Retry_After="0"), "slow down."),
     (lambda e: e.whole("<html>", "502 Bad Gateway", Retry_After="Thu, 01 Jan 1970 00:00:00 GMT"), "a page of HTML."),
     (lambda e: e.whole("", "500 Internal Server Error", Retry_After="soon"), "said: nothing."),
@@ -377,7 +392,10 @@ def test_what_may_pass_is_tried_again(start: Start, behave: Behaviour, said: str
 
 
 def test_a_second_attempt_that_differs_is_not_heard(start: Start) -> None:
-    server, heard = start(lambda e: (e.head(), e.raw(stream('{"said": "x', finish=None, done=False)), e.reset()), good), []
+    server, heard = (
+        start(lambda e: (e.head(), e.raw(stream('{"said": "x', finish=None, done=False)), e.reset()), good),
+        [],
+    )
     assert asked(model_of(server), lambda index, text: heard.append(text)) == REPLY
     assert heard in (['{"said": "x'], [])  # a reset may overtake what was sent before it
 
@@ -509,7 +527,9 @@ def test_a_server_gets_only_so_many_at_once(start: Start, limits: tuple[int, ...
     ]
     results: list[Any] = []
     threads = [
-        threading.Thread(target=lambda m=model: results.append(m.ask([question()] * 4, lambda i, t: None, lambda: False)))
+        threading.Thread(
+            target=lambda m=model: results.append(m.ask([question()] * 4, lambda i, t: None, lambda: False))
+        )
         for model in models
     ]
     for thread in threads:
@@ -581,7 +601,9 @@ def test_what_the_loop_makes_of_it(start: Start) -> None:
 
 
 def test_a_key_is_sent_and_never_told(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = start(good, lambda e: e.whole(f'{{"error": "Wrong key {e.headers["authorization"]}"}}', "401 Unauthorized"))
+    server = start(
+        good, lambda e: e.whole(f'{{"error": "Wrong key {e.headers["authorization"]}"}}', "401 Unauthorized")
+    )
     endpoint = Endpoint(server.url, "stub", api_key_env="COMPASS_TEST_KEY")
     monkeypatch.delenv("COMPASS_TEST_KEY", raising=False)
     with pytest.raises(EnvironmentFault, match="COMPASS_TEST_KEY, which is not set"):
@@ -608,7 +630,11 @@ def test_a_key_is_sent_and_never_told(start: Start, monkeypatch: pytest.MonkeyPa
         ("/v1/models", lambda e: e.whole('{"data": [{"id": "other"}]}'), "'stub', and it serves: other."),
         ("/v1/models", lambda e: e.whole('{"data": []}'), "it serves: none."),
         ("/v1/models", never_a_byte, "was to answer within 0.3 s"),
-        ("/health", lambda e: e.whole('{"error": {"message": "Loading model"}}', "503 Busy"), "not ready: Loading model."),
+        (
+            "/health",
+            lambda e: e.whole('{"error": {"message": "Loading model"}}', "503 Busy"),
+            "not ready: Loading model.",
+        ),
         ("/health", lambda e: e.whole("", "404 Not Found"), ""),
     ],
 )

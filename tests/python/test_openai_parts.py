@@ -106,7 +106,9 @@ def test_the_roles_bound_their_strings() -> None:
     assert longest_string(first("Do it.", Image("a"), tau=True, max_steps=8).schema) is not None
 
 
-@pytest.mark.parametrize("text", ["{" + " " * (MAX_BLANK + 1), '{"a": 1}' + "\n" * (MAX_BLANK + 1), '{"a":' + "\t" * 300])
+@pytest.mark.parametrize(
+    "text", ["{" + " " * (MAX_BLANK + 1), '{"a": 1}' + "\n" * (MAX_BLANK + 1), '{"a":' + "\t" * 300]
+)
 def test_endless_whitespace(text: str) -> None:
     runaway = Runaway(None)
     runaway.feed(text[:-1])
@@ -157,7 +159,9 @@ def test_an_endpoint_is_checked(options: dict[str, Any], said: str) -> None:
     assert str(caught.value).endswith(".")
 
 
-@pytest.mark.parametrize("url", ["http://[::1]:80/v1", "http://localhost:8080/v1/", "https://example.com", "http://127.9.9.9"])
+@pytest.mark.parametrize(
+    "url", ["http://[::1]:80/v1", "http://localhost:8080/v1/", "https://example.com", "http://127.9.9.9"]
+)
 def test_endpoints_that_are_fine(url: str) -> None:
     assert not Endpoint(url, "m").url.endswith("/")
     assert Endpoint("http://10.0.0.7/v1", "m", allow_remote_http=True).port == 80
