@@ -71,4 +71,6 @@ class Config:
 
     def _wrong(self, name: str, expected: str, found: Any) -> UsageError:
         came = "it is missing" if found is None else f"{found!r} came"
-        return UsageError(f"'{self._file}': {self._at}{name} must be {expected}, and {came}. Is this the model's own file?")
+        return UsageError(
+            f"'{self._file}': {self._at}{name} must be {expected}, and {came}. Is this the model's own file?"
+        )

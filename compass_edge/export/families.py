@@ -168,4 +168,3 @@ def _delta(text: Config) -> Delta:
         value=text.whole("linear_value_head_dim"),
         kernel=text.whole("linear_conv_kernel_dim", 4),
     )
-

@@ -85,16 +85,12 @@ class Weights:
     def linear(self, name: str, rows: int, columns: int, *, bias: bool = False) -> Matrix:
         return self.stacked((name,), (rows,), columns, bias=bias)
 
-    def stacked(
-        self, names: Sequence[str], rows: Sequence[int], columns: int, *, bias: bool = False
-    ) -> Matrix:
+    def stacked(self, names: Sequence[str], rows: Sequence[int], columns: int, *, bias: bool = False) -> Matrix:
         """The linear layers `names` as one."""
         blocks = tuple(self.block(f"{name}.weight", (size, columns)) for name, size in zip(names, rows, strict=True))
         biases = None
         if bias:
-            biases = np.concatenate(
-                [self.vector(f"{name}.bias", size) for name, size in zip(names, rows, strict=True)]
-            )
+            biases = np.concatenate([self.vector(f"{name}.bias", size) for name, size in zip(names, rows, strict=True)])
         return Matrix(self.prefix + "+".join(names), blocks, biases)
 
     def block(self, name: str, shape: Sequence[int], order: NDArray[np.int64] | None = None) -> Block:

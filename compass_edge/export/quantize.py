@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 Float: TypeAlias = NDArray[np.float32]
 
 
-def per_row(weight: Float) -> tuple[NDArray[np.int8], Float]:
-    """int8 and a scale for each row; off by at most half a scale, which is 1/254 of the row's largest weight."""
-    scale = np.abs(weight).max(axis=1) / np.float32(127)
+def per_row(weight: Float, bits: int = 8) -> tuple[NDArray[np.int8], Float]:
+    """Signed steps and a scale for each row; off by at most half a step, of which the largest weight has 2^(bits - 1) - 1."""
+    most = (1 << (bits - 1)) - 1
+    scale = (np.abs(weight).max(axis=1) / np.float32(most)).astype(np.float32)
     scale[scale == 0] = 1
-    rounded = np.rint(weight / scale[:, None])
-    return rounded.astype(np.int8), scale.astype(np.float32)
+    return np.rint(weight / scale[:, None]).astype(np.int8), scale
 
 
 def blocks(weight: Float, bits: int, block: int) -> tuple[NDArray[np.uint8], Float]:

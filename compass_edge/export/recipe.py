@@ -14,8 +14,8 @@ Weights = Literal["float", "int8", "int8-block", "int4"]
 class Precision:
     """How a part's matrices are kept, and what it computes in between.
 
-    int8: a scale a column, and activations quantized as they come (exact to about 0.4 % of their range);
-    int8-block, int4: a scale a block of `Recipe.block` weights, activations untouched where the runtime allows it.
+    int8: a scale a row and, for ONNX Runtime, a scale a token: whole numbers are multiplied, the fastest on a CPU;
+    int8-block, int4: a scale a block of `Recipe.block` weights. ONNX Runtime's kernel rounds activations to 8 bits by block.
     """
 
     weights: Weights

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -99,8 +100,10 @@ Behaviour = Callable[[Exchange], None]
 class StubServer:
     """Each chat request gets the next behaviour; the last one stays. Everything else is answered in order."""
 
-    def __init__(self, *behaviours: Behaviour, models: tuple[str, ...] = ("stub",)) -> None:
-        self.behaviours, self.models = list(behaviours), models
+    def __init__(
+        self, *behaviours: Behaviour, models: tuple[str, ...] = ("stub",), tls: ssl.SSLContext | None = None
+    ) -> None:
+        self.behaviours, self.models, self._tls = list(behaviours), models, tls
         self.chats: list[Exchange] = []
         self.at_once = self.most_at_once = 0
         self.stopping = threading.Event()
@@ -140,22 +143,32 @@ class StubServer:
 
     def _serve(self, peer: socket.socket) -> None:
         with peer, contextlib.suppress(OSError, ValueError):
-            exchange = self._request(peer)
-            if exchange is None:
+            if self._tls is not None:
+                self._secured(peer, self._tls)
                 return
-            if exchange.path != "/v1/chat/completions":
-                self.other.get(exchange.path, self._listing)(exchange)
-                return
+            self._answer(peer)
+
+    def _secured(self, peer: socket.socket, tls: ssl.SSLContext) -> None:
+        with tls.wrap_socket(peer, server_side=True) as secured:
+            self._answer(secured)
+
+    def _answer(self, peer: socket.socket) -> None:
+        exchange = self._request(peer)
+        if exchange is None:
+            return
+        if exchange.path != "/v1/chat/completions":
+            self.other.get(exchange.path, self._listing)(exchange)
+            return
+        with self._lock:
+            behave = self.behaviours[min(len(self.chats), len(self.behaviours) - 1)]
+            self.chats.append(exchange)
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            behave(exchange)
+        finally:
             with self._lock:
-                behave = self.behaviours[min(len(self.chats), len(self.behaviours) - 1)]
-                self.chats.append(exchange)
-                self.at_once += 1
-                self.most_at_once = max(self.most_at_once, self.at_once)
-            try:
-                behave(exchange)
-            finally:
-                with self._lock:
-                    self.at_once -= 1
+                self.at_once -= 1
 
     def _request(self, peer: socket.socket) -> Exchange | None:
         with peer.makefile("rb") as incoming:

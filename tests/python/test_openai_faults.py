@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -246,6 +248,15 @@ def test_cut_off_at_max_tokens(start: Start) -> None:
     assert model.counts.retried == 0
 
 
+@pytest.mark.parametrize("after", ["", "\n" * 100, BLANKS])
+def test_a_reply_that_is_whole_is_one_whatever_follows_it(start: Start, after: str) -> None:
+    """Nothing that the schema asks for can be missing from an object that is closed and fits."""
+    model = model_of(start(lambda exchange: exchange.events(REPLY, after, finish="length")))
+    assert json.loads(asked(model)) == json.loads(REPLY)
+    assert model.counts.invalid == 0
+    assert model.counts.cut_off + model.counts.runaway == 1
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -419,6 +430,57 @@ def test_tls_where_there_is_none(start: Start) -> None:
     assert "TLS" in refused(model)
 
 
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    path = tmp_path_factory.mktemp("tls") / "both.pem"
+    made = [
+        *(
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+        )
+    ]
+    made += [
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=DNS:localhost",
+        "-keyout",
+        str(path),
+        "-out",
+        f"{path}.crt",
+    ]
+    subprocess.run(made, check=True, capture_output=True)
+    path.write_bytes(path.read_bytes() + Path(f"{path}.crt").read_bytes())
+    return path
+
+
+def test_tls(start: Start, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    server = start(good, tls=context)
+    url = f"https://localhost:{server.port}/v1"
+    message = refused(OpenAiModel(Endpoint(url, "stub")))
+    assert "could not be trusted: self-signed certificate." in message
+    monkeypatch.setenv("SSL_CERT_FILE", f"{certificate}.crt")
+    assert asked(OpenAiModel(Endpoint(url, "stub"))) == REPLY
+    assert "could not be trusted" in refused(OpenAiModel(Endpoint(url.replace("localhost", "127.0.0.1"), "stub")))
+    server.behaviours = [never_a_byte]
+    chats = len(server.chats)
+    assert OpenAiModel(Endpoint(url, "stub", deadline_s=HOUR)).ask(
+        [question()], lambda i, t: None, lambda: len(server.chats) > chats
+    ) == [""]
+
+
 def test_retry_after_is_respected(start: Start) -> None:
     server = start(lambda e: e.whole("", "503 Service Unavailable", Retry_After="100"), good)
     message = refused(model_of(server, deadline_s=30.0))
@@ -577,7 +639,7 @@ def test_one_failure_ends_its_batch_at_once(start: Start) -> None:
 
 def test_what_a_listener_raises_comes_out(start: Start) -> None:
     def on_text(index: int, text: str) -> None:
-        raise ZeroDivisionError(text)
+        raise ZeroDivisionError(index, text)
 
     server = start(good)
     for batch in (1, 2):
@@ -609,6 +671,7 @@ def test_a_key_is_sent_and_never_told(start: Start, monkeypatch: pytest.MonkeyPa
     with pytest.raises(EnvironmentFault, match="COMPASS_TEST_KEY, which is not set"):
         OpenAiModel(endpoint)
     assert "COMPASS_TEST_KEY, which is not set" in probe(endpoint).trouble
+    server.other["/v1/models"] = lambda e: e.whole(e.headers["authorization"], "401 Unauthorized")
     monkeypatch.setenv("COMPASS_TEST_KEY", "two\nlines")
     with pytest.raises(EnvironmentFault, match="printable ASCII"):
         OpenAiModel(endpoint)
@@ -618,7 +681,8 @@ def test_a_key_is_sent_and_never_told(start: Start, monkeypatch: pytest.MonkeyPa
     assert server.chats[0].headers["authorization"] == "Bearer sk-secret"
     with pytest.raises(CompassError, match=r"Wrong key Bearer \*\*\*") as caught:
         asked(model)
-    assert "secret" not in f"{caught.value} {endpoint} {model.name} {model}"
+    assert "said: Bearer ***. (Its key" in probe(endpoint).trouble
+    assert "secret" not in f"{caught.value} {endpoint} {model.name} {model} {probe(endpoint)}"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import asdict
+from itertools import pairwise
 from typing import Any
 
 import av
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stub_server import stream
 
-from compass_edge.engines.openai import Endpoint
+from compass_edge.engines.openai import NO_THINKING, Endpoint
 from compass_edge.engines.openai.body import request_body
 from compass_edge.engines.openai.completion import read_piece
 from compass_edge.engines.openai.event_stream import events
@@ -33,7 +35,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 def cuts(draw: Any, data: Any) -> list[Any]:
     """The data in pieces, cut anywhere."""
     places = sorted({0, len(data), *draw(st.lists(st.integers(0, len(data)), max_size=30))})
-    return [data[a:b] for a, b in zip(places, places[1:], strict=False)]
+    return [data[a:b] for a, b in pairwise(places)]
 
 
 @given(st.data())
@@ -181,6 +183,7 @@ def test_a_name_has_what_changes_the_reply_and_nothing_else() -> None:
     ]
     names = {Endpoint(**{"url": plain.url, "model": "m", **other}).name for other in others}
     assert same.name == plain.name
+    assert asdict(plain)["extra_body"] == NO_THINKING
     assert len(names | {plain.name}) == len(others) + 1
 
 

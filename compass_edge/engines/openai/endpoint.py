@@ -69,7 +69,7 @@ class Endpoint:
             _check_seconds(name, getattr(self, name), least_s)
         _check_choice("dialect", self.dialect, get_args(Dialect))
         _check_choice("picture_format", self.picture_format, get_args(Format))
-        object.__setattr__(self, "extra_body", MappingProxyType(_checked_extra(self.extra_body)))
+        object.__setattr__(self, "extra_body", _checked_extra(self.extra_body))
         object.__setattr__(self, "url", self.url.rstrip("/"))
 
     @property
@@ -77,7 +77,7 @@ class Endpoint:
         """The server, the model and all that changes what is asked: part of the hash of every call."""
         size = f" to {self.max_side}" if self.max_side else ""
         quality = f" {self.jpeg_quality}" if self.picture_format == "jpeg" else ""
-        extra = json.dumps(dict(self.extra_body), sort_keys=True, separators=(",", ":"))
+        extra = json.dumps(self.extra_body, sort_keys=True, separators=(",", ":"))
         return f"{self.model} at {self.url} ({self.dialect}, {self.picture_format}{quality}{size}, {extra})"
 
     @property
@@ -111,6 +111,12 @@ class Endpoint:
                 f"The key in {self.api_key_env} must be of printable ASCII characters, and others came."
             )
         return key
+
+    def sentence(self, said: str) -> str:
+        """With the server's name before it, and without its key, which some servers repeat."""
+        key = self.api_key()
+        said = said.replace(key, "***").rstrip() if key else said.rstrip()
+        return f"The server at {self.url} {said}" + ("" if said.endswith((".", "?", "!", ")")) else ".")
 
 
 def is_loopback(host: str) -> bool:

@@ -117,7 +117,7 @@ class OpenAiModel:
             return told.text
         except CompassError as error:
             self._tally.add("failed", *(["out_of_time"] if isinstance(error, OutOfTime) else []))
-            raise self._sentence(error) from error
+            raise CompassError(self.endpoint.sentence(str(error))) from error
         except BaseException:
             self._tally.add("failed")
             raise
@@ -144,14 +144,6 @@ class OpenAiModel:
                 told.again()
                 self._tally.add("retried")
         raise AssertionError("unreachable")
-
-    def _sentence(self, error: CompassError) -> CompassError:
-        """With the server's name before it, and without its key, which some servers repeat."""
-        said, key = str(error).rstrip(), self.endpoint.api_key()
-        said = said.replace(key, "***") if key else said
-        return CompassError(
-            f"The server at {self.endpoint.url} {said}" + ("" if said.endswith((".", "?", ")")) else ".")
-        )
 
     def _count(self, question: Question, answer: Answer) -> None:
         self._tally.add("replies")

@@ -9,7 +9,7 @@ from compass_edge.engines.openai.connection import body_of, request
 from compass_edge.engines.openai.endpoint import Endpoint
 from compass_edge.engines.openai.exchange import MAX_WHOLE, failed
 from compass_edge.engines.openai.faults import server_words
-from compass_edge.engines.openai.patience import OutOfTime, Patience
+from compass_edge.engines.openai.patience import Patience
 from compass_edge.errors import CompassError
 
 _DEADLINE_S = 10.0
@@ -30,21 +30,21 @@ class Probe:
 
 def probe(endpoint: Endpoint) -> Probe:
     """Asks for /models, and for /health beside the version. Never raises for what a server does."""
-    at = f"The server at {endpoint.url}"
     try:
         endpoint.api_key()
+    except CompassError as error:
+        return Probe(trouble=str(error))
+    try:
         health = _health(endpoint)
         if health not in ("ok", "unknown"):
-            return Probe(health=health, trouble=f"{at} says that it is not ready: {health}")
+            return Probe(health=health, trouble=endpoint.sentence(f"says that it is not ready: {health}"))
         models = _models(endpoint)
-    except OutOfTime as error:
-        return Probe(trouble=f"{at} {error}.")
     except CompassError as error:
-        said = str(error)
-        return Probe(trouble=said if said.startswith("The key") else f"{at} {said}")
+        return Probe(trouble=endpoint.sentence(str(error)))
     if endpoint.model not in models:
         served = ", ".join(models) or "none"
-        return Probe(models, health, f"{at} was to serve the model {endpoint.model!r}, and it serves: {served}.")
+        said = f"was to serve the model {endpoint.model!r}, and it serves: {served}."
+        return Probe(models, health, endpoint.sentence(said))
     return Probe(models, health)
 
 

@@ -57,9 +57,7 @@ class Dialect(Protocol):
     def rms_norm(self, g: Graph, x: str, name: str, scale: Float, epsilon: float) -> str:
         """Over the last axis."""
 
-    def add_rms_norm(
-        self, g: Graph, x: str, residual: str, name: str, scale: Float, epsilon: float
-    ) -> tuple[str, str]:
+    def add_rms_norm(self, g: Graph, x: str, residual: str, name: str, scale: Float, epsilon: float) -> tuple[str, str]:
         """The norm of the sum, and the sum."""
 
     def rotation(self, g: Graph, cos: str, sin: str, like: str, *, frames: bool) -> Rotation:

@@ -75,9 +75,7 @@ class Standard:
         normed = g.op("Div", [wide, root])
         return g.op("Mul", [g.cast(normed, g.floats) if g.half else normed, g.weight(name, scale.astype(g.floats))])
 
-    def add_rms_norm(
-        self, g: Graph, x: str, residual: str, name: str, scale: Float, epsilon: float
-    ) -> tuple[str, str]:
+    def add_rms_norm(self, g: Graph, x: str, residual: str, name: str, scale: Float, epsilon: float) -> tuple[str, str]:
         total = g.op("Add", [residual, x])
         return self.rms_norm(g, total, name, scale, epsilon), total
 
@@ -120,7 +118,9 @@ class Standard:
         if not cached:
             return Past("", (mask,))
         lengths = g.input("past_lengths", np.int64, ["B"])
-        room = g.count(g.size(f"past.{decoder.mixers.index('attention')}.key", 2))  # 0, 1, 2, ... as long as the buffers
+        room = g.count(
+            g.size(f"past.{decoder.mixers.index('attention')}.key", 2)
+        )  # 0, 1, 2, ... as long as the buffers
         ends = g.op("Unsqueeze", [lengths, g.constant([1])])
         beyond = g.op("GreaterOrEqual", [g.op("Unsqueeze", [room, g.constant([0])]), ends])
         old = g.op("Unsqueeze", [g.op("Where", [beyond, closed, opened]), g.constant([1, 2])])

@@ -82,16 +82,12 @@ def write_decoder(
             else:
                 mixed = _delta(w, layer, normed)
             path = f"{at}post_attention_layernorm"
-            normed, residual = dialect.add_rms_norm(
-                g, mixed, residual, path, scale(f"{path}.weight"), decoder.epsilon
-            )
+            normed, residual = dialect.add_rms_norm(g, mixed, residual, path, scale(f"{path}.weight"), decoder.epsilon)
             mixed = _mlp(w, layer, normed)
             if layer < len(taps):
                 mixed = g.op("Add", [mixed, taps[layer]])
             path = "norm" if layer + 1 == decoder.layers else f"layers.{layer + 1}.input_layernorm"
-            normed, residual = dialect.add_rms_norm(
-                g, mixed, residual, path, scale(f"{path}.weight"), decoder.epsilon
-            )
+            normed, residual = dialect.add_rms_norm(g, mixed, residual, path, scale(f"{path}.weight"), decoder.epsilon)
         index = g.op("Unsqueeze", [wanted, g.constant([2])])
         head(w, g.op("GatherND", [normed, index], batch_dims=1))
 

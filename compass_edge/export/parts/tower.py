@@ -101,7 +101,9 @@ def _positions(w: TowerWriter) -> str:
     g, tower = w.g, w.tower
     places = g.input("places", np.int64, ["P", 4])
     shares = g.input("shares", g.floats, ["P", 4])
-    table = g.weight("positions", w.weights.tensor("pos_embed.weight", (tower.positions, tower.hidden)).astype(g.floats))
+    table = g.weight(
+        "positions", w.weights.tensor("pos_embed.weight", (tower.positions, tower.hidden)).astype(g.floats)
+    )
     four = g.op("Mul", [g.op("Gather", [table, places], axis=0), g.op("Unsqueeze", [shares, g.constant([2])])])
     return g.op("ReduceSum", [four, g.constant([1])], keepdims=0)
 
@@ -131,9 +133,7 @@ def write_qwen2_tower(folder: Path, dialect: Dialect, tower: Tower, weights: Wei
                 norm(f"{path}.norm2", x), at.stacked(("gate_proj", "up_proj"), sizes, tower.hidden, bias=True)
             )
             gate, up = g.split(both, sizes)
-            y = w.linear(
-                g.op("Mul", [silu(g, gate), up]), at.linear("down_proj", tower.hidden, tower.mlp, bias=True)
-            )
+            y = w.linear(g.op("Mul", [silu(g, gate), up]), at.linear("down_proj", tower.hidden, tower.mlp, bias=True))
             x = g.op("Add", [x, y])
         wide = tower.hidden * tower.merge**2
         at = weights.at("merger.")
