@@ -43,9 +43,7 @@ def _rotation(tower: Tower, high: NDArray[np.int64], wide: NDArray[np.int64]) ->
     return {"cos": np.cos(angles), "sin": np.sin(angles)}
 
 
-def _table_places(
-    tower: Tower, high: NDArray[np.int64], wide: NDArray[np.int64], rows: int, columns: int
-) -> Inputs:
+def _table_places(tower: Tower, high: NDArray[np.int64], wide: NDArray[np.int64], rows: int, columns: int) -> Inputs:
     """The table is a square picture of positions, stretched over the grid corner to corner: four entries and their shares."""
     side = round(tower.positions**0.5)
     row_at, row_share = _between(high, rows, side)
@@ -55,9 +53,7 @@ def _table_places(
     return {"places": at, "shares": np.ascontiguousarray(share)}
 
 
-def _between(
-    at: NDArray[np.int64], count: int, side: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def _between(at: NDArray[np.int64], count: int, side: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     exact = at.astype(np.float32) * np.float32((side - 1) / max(count - 1, 1))
     below = np.floor(exact).astype(np.int64)
     over = (exact - below).astype(np.float32)
