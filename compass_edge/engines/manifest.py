@@ -60,6 +60,13 @@ class Manifest:
     def bytes(self) -> int:
         return sum(record.bytes for record in self.files.values())
 
+    @property
+    def digest(self) -> str:
+        """Of the files and of what is done with them: two models with one digest give the same answers."""
+        content: dict[str, Any] = {"architecture": self.architecture, "preprocessing": self.preprocessing}
+        content |= {name: record.sha256 for name, record in self.files.items()}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
 
 def check_name(name: str) -> str:
     """A model's name is a folder's name and an argument of commands: letters, digits, dots, dashes."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,8 @@ class Checkpoint:
         self.config: dict[str, Any] = read_object(self.folder / "config.json")
         self._weights = [SafetensorsFile(path) for path in paths]
         self._where: dict[str, SafetensorsFile] = {}
+        self._on_read: Callable[[int], None] | None = None
+        self._read = 0
         for file in self._weights:
             for name in file.tensors:
                 if name in self._where:
@@ -76,7 +80,27 @@ class Checkpoint:
                 f"The tensor '{name}' in '{file.path}' has the shape {list(found)}, and by config.json it must have "
                 f"{list(shape)}. Config and weights are of two models: fetch both from the same place."
             )
-        return file.read(name, rows)
+        values = file.read(name, rows)
+        if self._on_read:
+            stored = file.tensors[name]
+            whole = max(1, math.prod(stored.shape))
+            self._read += (stored.end - stored.begin) * values.size // whole
+            self._on_read(self._read)
+        return values
+
+    def bytes_below(self, prefix: str) -> int:
+        """Of the tensors whose names begin so."""
+        stored = (file.tensors[name] for name, file in self._where.items() if name.startswith(prefix))
+        return sum(tensor.end - tensor.begin for tensor in stored)
+
+    @contextmanager
+    def watched(self, on_read: Callable[[int], None]) -> Iterator[None]:
+        """Inside, `on_read` gets the bytes read since it began."""
+        self._on_read, self._read = on_read, 0
+        try:
+            yield
+        finally:
+            self._on_read = None
 
     def files(self) -> list[Path]:
         """config.json and the weights, in order of name: what the checkpoint's digest covers."""

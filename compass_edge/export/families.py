@@ -128,6 +128,7 @@ def _decoder(family: Family, text: Config) -> Decoder:
             f"and {list(sections)} came."
         )
     layers = text.whole("num_hidden_layers")
+    plain: tuple[Mixer, ...] = ("attention",) * layers
     return Decoder(
         hidden=hidden,
         mlp=text.whole("intermediate_size"),
@@ -140,7 +141,7 @@ def _decoder(family: Family, text: Config) -> Decoder:
         rotary=rotary,
         sections=(sections[0], sections[1], sections[2]),
         interleaved=family.interleaved,
-        mixers=_mixers(text, layers) if family.hybrid else ("attention",) * layers,
+        mixers=_mixers(text, layers) if family.hybrid else plain,
         delta=_delta(text) if family.hybrid else None,
     )
 

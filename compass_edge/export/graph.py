@@ -54,7 +54,7 @@ class Graph:
         """A tensor of the checkpoint, once for each name."""
         if name not in self._weights:
             array = np.ascontiguousarray(array)
-            self._keep(name, _onnx_type(array.dtype), array.shape, [memoryview(array).cast("B")], array.nbytes)
+            self._keep(name, _onnx_type(array.dtype), array.shape, [array.data.cast("B")], array.nbytes)
         return name
 
     def stored(self, name: str, kind: int, shape: Sequence[int], pieces: Iterable[Any], size: int) -> str:
@@ -150,9 +150,11 @@ class Graph:
         if MICROSOFT in self._domains:
             opsets.append(helper.make_opsetid(MICROSOFT, 1))
         model = helper.make_model(graph, opset_imports=opsets, ir_version=IR, producer_name="compass-edge")
-        (self._folder / f"{self.name}.onnx").write_bytes(model.SerializeToString())
         if not (self._folder / self._data_name).stat().st_size:
             (self._folder / self._data_name).unlink()
+        partial = self._folder / f".{self.name}.onnx"
+        partial.write_bytes(model.SerializeToString())
+        partial.replace(self._folder / f"{self.name}.onnx")  # a graph that is there is whole
 
 
 def _onnx_type(dtype: Any) -> int:

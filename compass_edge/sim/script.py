@@ -41,7 +41,7 @@ class Script:
     variant: str = ""  # what the instruction asks for beyond its task, such as how often: scenes compare within it
 
 
-def carry(  # noqa: PLR0917
+def carry(
     thing: Thing, what: str, origin: str, place: Place, forms: Sequence[Form], note: str = "", /, **facts: Any
 ) -> Step:
     """`origin` is where it is now, in words."""

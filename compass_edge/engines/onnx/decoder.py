@@ -31,7 +31,8 @@ class Decoder:
             if not value.name.startswith(("present.", "new."))
         }
         self._in_place = not any(name.startswith("new.") for name in self._outputs)
-        self.memory = Memory(numbers, rows, options.context, self.floats == np.float16)
+        self.cached = "past_lengths" in inputs  # else each pass reads a whole sequence, and nothing is remembered
+        self.memory = Memory(numbers, rows if self.cached else 0, options.context, self.floats == np.float16)
         self._steps: dict[tuple[int, int], _Step] = {}
         self.passes = 0
         self.tokens = 0  # that were read, whatever they were
@@ -67,9 +68,22 @@ class Decoder:
             return self._bound(row, count, feeds)
         return self._copied(row, lengths, feeds)
 
+    def run_whole(
+        self,
+        embeddings: NDArray[Any],
+        positions: NDArray[np.int64],
+        wanted: NDArray[np.int64],
+        taps: NDArray[Any] | None = None,
+    ) -> Outputs:
+        """Whole sequences, with a graph that has no memory. Shorter ones may be padded behind their end."""
+        self.passes += 1
+        self.tokens += embeddings.shape[0] * embeddings.shape[1]
+        feeds = self._feeds(None, embeddings, positions, wanted, taps)
+        return dict(zip(self._outputs, self._session.run(self._outputs, feeds), strict=True))
+
     def _feeds(
         self,
-        lengths: Sequence[int],
+        lengths: Sequence[int] | None,
         embeddings: NDArray[Any],
         positions: NDArray[np.int64],
         wanted: NDArray[np.int64],
@@ -79,8 +93,9 @@ class Decoder:
             "embeddings": np.ascontiguousarray(embeddings, self.floats),
             "positions": np.ascontiguousarray(positions, np.int64),
             "wanted": np.ascontiguousarray(wanted, np.int64),
-            "past_lengths": np.array(lengths, np.int64),
         }
+        if lengths is not None:
+            feeds["past_lengths"] = np.array(lengths, np.int64)
         if self.numbers.taps:
             shape = (self.numbers.taps, *embeddings.shape)
             feeds["taps"] = np.zeros(shape, self.floats) if taps is None else np.ascontiguousarray(taps, self.floats)
@@ -130,7 +145,7 @@ class Decoder:
         wanted: NDArray[np.int64],
         taps: NDArray[Any] | None,
     ) -> Outputs:
-        """A graph that takes a limited run of tokens."""
+        """For a graph that takes a limited run of tokens."""
         step, new = self.numbers.longest, embeddings.shape[1]
         results = self._results(embeddings.shape[0], wanted.shape[1])
         for start in range(0, new, step):

@@ -44,13 +44,10 @@ class Memory:
         return sum(buffer[0].nbytes for buffer in self.states.values())
 
     def copy(self, source: int, target: int, length: int) -> None:
-        """Keys and values of the first tokens, and the states as they are."""
-        if source == target:
-            return
-        for cached in self.cache.values():
-            cached[target, :, :length] = cached[source, :, :length]
-        for state in self.states.values():
-            state[target] = state[source]
+        """Keys and values of the first tokens."""
+        if source != target:
+            for cached in self.cache.values():
+                cached[target, :, :length] = cached[source, :, :length]
 
     def clear(self, row: int) -> None:
         """To the beginning of a sequence. Keys and values beyond a row's length are never looked at."""

@@ -25,6 +25,7 @@ class Options:
     prefixes: int = 3  # further sequences that are kept for what the next one shares with them
     vision_bytes: int = 256 << 20  # features of frames
     snapshot_bytes: int = 512 << 20  # states of recurrent layers along a prompt
+    forced: bool = True  # tokens that a schema leaves no choice about are appended, not chosen
     self_test: bool = True  # before the first use, against the manifest
 
     def __post_init__(self) -> None:

@@ -186,6 +186,6 @@ class Ort:
         normed = self.rms_norm(g, heads, f"unit_{delta.key}", scale, 1e-6 / delta.key)
         return g.reshape(normed, [0, 0, delta.key_heads * delta.key])
 
-    def gated_norm(self, g: Graph, x: str, gate: str, name: str, scale: Float, epsilon: float, heads: int) -> str:
+    def gated_norm(self, g: Graph, x: str, gate: str, name: str, scale: Float, epsilon: float, heads: int) -> str:  # noqa: ARG002
         weight = g.weight(name, scale.astype(g.floats))
         return g.op("GatedRMSNorm", [x, weight, gate], domain=MICROSOFT, epsilon=epsilon, activation="silu")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from compass_edge.engines.architecture import Decoder
-from compass_edge.export.dialects.dialect import Dialect, DeltaInputs, Float, Past, Rotation, silu
+from compass_edge.export.dialects.dialect import DeltaInputs, Dialect, Float, Past, Rotation, silu
 from compass_edge.export.graph import Graph
 from compass_edge.export.matrix import Matrix, Weights
 from compass_edge.export.parts.rope import cosines
@@ -69,7 +69,7 @@ def write_decoder(
         past = dialect.past(g, x, decoder, cached=cached)
 
         def scale(path: str) -> Float:
-            return weights.vector(path, decoder.hidden) + np.float32(traits.offset)
+            return np.add(weights.vector(path, decoder.hidden), np.float32(traits.offset))
 
         residual = x
         normed = dialect.rms_norm(

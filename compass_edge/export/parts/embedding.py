@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ def write_embedding(folder: Path, decoder: Decoder, table: Block, precision: str
     dtype = _NUMPY[precision]
     scales: list[np.ndarray] = []
 
-    def pieces():  # type: ignore[no-untyped-def]
+    def pieces() -> Iterator[bytes]:
         for piece in table.pieces():
             if precision == "int8":
                 steps, scale = per_row(piece)

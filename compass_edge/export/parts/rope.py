@@ -37,4 +37,5 @@ def _owner(decoder: Decoder) -> np.ndarray:
     else:
         owner[decoder.sections[0] :] = 1
         owner[decoder.sections[0] + height :] = 2
-    return (owner[None] == np.arange(3)[:, None]).astype(np.int64)
+    made: np.ndarray = (owner[None] == np.arange(3)[:, None]).astype(np.int64)
+    return made

@@ -1,0 +1,113 @@
+"""The golden of a manifest: a question whose answer was written down at export, asked again wherever the model is loaded.
+
+Hashes prove that the files are the same; this proves that what runs them computes the same. It covers the whole way:
+tokenizer and template, preprocessing, tower, decoder, head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compass_edge.engines.manifest import Manifest, verify
+from compass_edge.engines.onnx.body import Body
+from compass_edge.engines.onnx.session import Options
+from compass_edge.models import Image
+
+_TEXT = "What does the robot do? Reply in one line: 'It moves the red block.'"
+_SAMPLES = 64  # numbers of each output that are kept
+# Of an output's spread. Rounding to eight or four bits falls on the other side here and there on another processor.
+_TOLERANCE = {"fp32": 2e-3, "fp16": 0.05}
+_QUANTIZED = 0.25
+_CONTEXT = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    worst: float
+    tolerance: float
+
+    @property
+    def passed(self) -> bool:
+        return self.worst <= self.tolerance
+
+    def sentence(self, folder: Path) -> str:
+        return (
+            f"'{folder}' has the right files and gives another answer to the question of its manifest: {self.worst:.3g} off, and "
+            f"{self.tolerance:.3g} is tolerated. Its runtime is broken or of another kind: reinstall onnxruntime, or export again."
+        )
+
+
+def record_golden(folder: Path, manifest: Manifest) -> dict[str, Any]:
+    """For the manifest that is being written."""
+    body = Body(folder, manifest, Options(context=_CONTEXT, batch=1, prefixes=0, self_test=False))
+    ids, values = _answer(body)
+    rounded = {name: [float(f"{value:.6g}") for value in found] for name, found in values.items()}
+    return {"ids": ids, "values": rounded, "tolerance": _tolerance(manifest.precision)}
+
+
+def self_test(folder: Path, threads: int | None = None) -> Tested:
+    """Of a model's folder, whose files are hashed first."""
+    options = Options(threads=threads, context=_CONTEXT, batch=1, prefixes=0, self_test=False)
+    return check_golden(Body(folder, verify(folder), options))
+
+
+def check_golden(body: Body) -> Tested:
+    golden = body.manifest.golden
+    tolerance = float(golden.get("tolerance", 0.0))
+    ids, values = _answer(body)
+    if ids != golden.get("ids") or values.keys() != golden.get("values", {}).keys():
+        return Tested(float("inf"), tolerance)
+    return Tested(max(_difference(values[name], kept) for name, kept in golden["values"].items()), tolerance)
+
+
+def _answer(body: Body) -> tuple[list[int], Mapping[str, NDArray[np.float64]]]:
+    """One picture, one sentence; for a language model also the token after it."""
+    pictures = [Image(f"golden {number}", _drawn(number)) for number in range(2)]
+    with body.lock:
+        if body.manifest.kind == "prm":
+            mark = body.tokens.progress
+            prompt = body.prompt([_TEXT, pictures[0], mark, pictures[1], mark], {}, generation=False)
+            outputs = body.read_each([prompt], [np.flatnonzero(prompt.ids == mark).tolist()])[0]
+            values = {name: outputs[name].copy() for name in ("progress", "success")}
+        else:
+            prompt = body.prompt([pictures[0], _TEXT], {}, generation=True)
+            row, outputs = body.read(prompt, [len(prompt) - 1])
+            first = _sampled(outputs["logits"])
+            further = body.advance(row, [[int(prompt.ids[-1])]], [prompt.next_position])["logits"]
+            values = {"logits": first, "next_logits": _sampled(further)}
+        features = body.vision.features(pictures[:1])[0]
+        body.forget()
+    found = {"features": _sampled(features.embeddings), **values}
+    return prompt.ids.tolist(), {name: np.asarray(value, np.float64).reshape(-1) for name, value in found.items()}
+
+
+def _sampled(values: NDArray[Any]) -> NDArray[Any]:
+    flat = values.reshape(-1)
+    return flat[:: max(1, flat.size // _SAMPLES)][:_SAMPLES].copy()
+
+
+def _drawn(number: int) -> NDArray[np.uint8]:
+    """A picture that needs no file: coloured waves."""
+    high, wide = np.mgrid[0:96, 0:128]
+    waves = [127.5 + 127.5 * np.sin((high * (2 + c) + wide * (5 - c) + 40 * number) / 23.0) for c in range(3)]
+    drawn: NDArray[np.uint8] = np.stack(waves, axis=-1).astype(np.uint8)
+    return drawn
+
+
+def _difference(values: NDArray[np.float64], kept: Any) -> float:
+    """In spreads of what was kept; a score between 0 and 1 counts as it is."""
+    expected = np.asarray(kept, np.float64)
+    if expected.shape != values.shape or not np.isfinite(values).all():
+        return float("inf")
+    spread = float(expected.std()) if expected.size >= _SAMPLES // 2 else 1.0
+    return float(np.abs(values - expected).max() / max(spread, 1e-6))
+
+
+def _tolerance(precision: Mapping[str, str]) -> float:
+    return max(_TOLERANCE.get(kept, _QUANTIZED) for part, kept in precision.items() if part != "embedding")
