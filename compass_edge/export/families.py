@@ -128,7 +128,6 @@ def _decoder(family: Family, text: Config) -> Decoder:
             f"and {list(sections)} came."
         )
     layers = text.whole("num_hidden_layers")
-    plain: tuple[Mixer, ...] = ("attention",) * layers
     return Decoder(
         hidden=hidden,
         mlp=text.whole("intermediate_size"),
@@ -141,12 +140,14 @@ def _decoder(family: Family, text: Config) -> Decoder:
         rotary=rotary,
         sections=(sections[0], sections[1], sections[2]),
         interleaved=family.interleaved,
-        mixers=_mixers(text, layers) if family.hybrid else plain,
+        mixers=_mixers(text, layers, family.hybrid),
         delta=_delta(text) if family.hybrid else None,
     )
 
 
-def _mixers(text: Config, layers: int) -> tuple[Mixer, ...]:
+def _mixers(text: Config, layers: int, hybrid: bool) -> tuple[Mixer, ...]:
+    if not hybrid:
+        return tuple("attention" for _ in range(layers))
     if "layer_types" in text:
         types = text.texts("layer_types")
     else:

@@ -16,7 +16,7 @@ from model_samples import FILES, forge, write_model
 
 from compass_edge.cli.main import main
 from compass_edge.engines.manifest import read_manifest
-from compass_edge.engines.onnx.self_test import Tested
+from compass_edge.engines.onnx.self_test import Comparison
 from compass_edge.engines.store import find, installed, models_folder
 from compass_edge.errors import UsageError
 
@@ -136,10 +136,10 @@ def self_test(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, int | None]]:
     """In place of the engine: the graphs of these models are only bytes."""
     asked: list[tuple[Path, int | None]] = []
 
-    def run(folder: Path, threads: int | None = None) -> Tested:
+    def run(folder: Path, threads: int | None = None) -> Comparison:
         asked.append((folder, threads))
         worst = 0.5 if folder.name == "wrong" else 1e-7
-        return Tested(worst, 1e-3)
+        return Comparison(worst, 1e-3)
 
     monkeypatch.setattr("compass_edge.engines.onnx.self_test.self_test", run)
     return asked

@@ -28,7 +28,7 @@ _CONTEXT = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class Comparison:
     worst: float
     tolerance: float
 
@@ -51,19 +51,19 @@ def record_golden(folder: Path, manifest: Manifest) -> dict[str, Any]:
     return {"ids": ids, "values": rounded, "tolerance": _tolerance(manifest.precision)}
 
 
-def self_test(folder: Path, threads: int | None = None) -> Tested:
+def self_test(folder: Path, threads: int | None = None) -> Comparison:
     """Of a model's folder, whose files are hashed first."""
     options = Options(threads=threads, context=_CONTEXT, batch=1, prefixes=0, self_test=False)
     return check_golden(Body(folder, verify(folder), options))
 
 
-def check_golden(body: Body) -> Tested:
+def check_golden(body: Body) -> Comparison:
     golden = body.manifest.golden
     tolerance = float(golden.get("tolerance", 0.0))
     ids, values = _answer(body)
     if ids != golden.get("ids") or values.keys() != golden.get("values", {}).keys():
-        return Tested(float("inf"), tolerance)
-    return Tested(max(_difference(values[name], kept) for name, kept in golden["values"].items()), tolerance)
+        return Comparison(float("inf"), tolerance)
+    return Comparison(max(_difference(values[name], kept) for name, kept in golden["values"].items()), tolerance)
 
 
 def _answer(body: Body) -> tuple[list[int], Mapping[str, NDArray[np.float64]]]:
@@ -89,7 +89,7 @@ def _answer(body: Body) -> tuple[list[int], Mapping[str, NDArray[np.float64]]]:
 
 def _sampled(values: NDArray[Any]) -> NDArray[Any]:
     flat = values.reshape(-1)
-    return flat[:: max(1, flat.size // _SAMPLES)][:_SAMPLES].copy()
+    return np.array(flat[:: max(1, flat.size // _SAMPLES)][:_SAMPLES])
 
 
 def _drawn(number: int) -> NDArray[np.uint8]:

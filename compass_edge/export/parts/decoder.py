@@ -69,7 +69,8 @@ def write_decoder(
         past = dialect.past(g, x, decoder, cached=cached)
 
         def scale(path: str) -> Float:
-            return np.add(weights.vector(path, decoder.hidden), np.float32(traits.offset))
+            made: Float = weights.vector(path, decoder.hidden) + np.float32(traits.offset)
+            return made
 
         residual = x
         normed = dialect.rms_norm(
