@@ -81,14 +81,20 @@ EPISODES ?= 20000
 soak: $(VENV)/testing   ## the executors on EPISODES (20000) random episodes, other ones each time
 	COMPASS_EDGE_EPISODES=$(EPISODES) $(BIN)/python -m pytest -q tests/python/test_executors.py
 
-bench: $(VENV)/parity   ## ours beside its rivals on this machine
+$(VENV)/rivals: $(VENV)/parity
+	$(PIP) install --editable '.[dev,parity,bench-engines]'
+	@touch $@
+
+bench: $(VENV)/rivals   ## ours beside its rivals on this machine
 	$(BIN)/compass-edge bench frames
 	$(BIN)/compass-edge bench loop
+	$(BIN)/compass-edge bench engines
 
-bench-once: $(VENV)/parity   ## every benchmark once, to see that it runs; its numbers mean nothing
+bench-once: $(VENV)/rivals   ## every benchmark once, to see that it runs; its numbers mean nothing
 	$(BIN)/python -m pytest benchmarks -q --benchmark-disable
 	$(BIN)/compass-edge bench frames --rounds 1
 	$(BIN)/compass-edge bench loop --rounds 1
+	$(BIN)/compass-edge bench engines --rounds 1
 
 nightly: parity test sanitize cross fuzz soak bench   ## everything, including what takes long
 

@@ -17,19 +17,19 @@ class Contender(Protocol):
     def prefill(self, tokens: Sequence[int]) -> Any:
         """Forgets what was, reads the tokens, gives the logits of the last one."""
 
-    def decode(self, token: int) -> Any:
-        """Reads one token more and gives its logits."""
+    def decode(self, tokens: Sequence[int]) -> Any:
+        """Reads them one by one, as if each had just been chosen, and gives the logits behind the last."""
 
 
 # Answers go to the true standard output; whatever a library prints from here on goes to standard error.
-_OUT = os.fdopen(os.dup(1), "w")
+OUT = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 
 
 def serve(contender: Contender, about: dict[str, Any]) -> None:
     def say(answer: dict[str, Any]) -> None:
-        _OUT.write(json.dumps(answer) + "\n")
-        _OUT.flush()
+        OUT.write(json.dumps(answer) + "\n")
+        OUT.flush()
 
     say({"ready": True, **about})
     for line in sys.stdin:
@@ -39,11 +39,7 @@ def serve(contender: Contender, about: dict[str, Any]) -> None:
             continue
         tokens = ask["tokens"]
         cpu, wall = time.process_time(), time.perf_counter()
-        if ask["do"] == "prefill":
-            logits = contender.prefill(tokens)
-        else:
-            for token in tokens:
-                logits = contender.decode(token)
+        logits = contender.prefill(tokens) if ask["do"] == "prefill" else contender.decode(tokens)
         spent = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
         if ask.get("logits"):
             spent["logits"] = np.asarray(logits, np.float32).reshape(-1).tolist()  # type: ignore[assignment]

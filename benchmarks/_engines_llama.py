@@ -104,11 +104,10 @@ class Llama:
             "samplers": ["top_k"],
             "top_k": 1,
             "ignore_eos": True,
-            "return_tokens": True,
             **more,
         }
         answer = self._server.handle_completions(asked)
-        if "tokens_predicted" not in answer:
+        if "choices" not in answer:
             raise SystemExit(f"llama.cpp answered: {answer}")
         return answer
 
@@ -116,9 +115,9 @@ class Llama:
         self._tokens = list(tokens)
         return self._complete(1, cache_prompt=False)
 
-    def decode_many(self, count: int) -> Any:
-        """The prompt is kept from before, its last token is read again: count passes of one token."""
-        return self._complete(count, cache_prompt=True)
+    def decode(self, tokens: Sequence[int]) -> Any:
+        """The prompt is kept from before, its last token is read again: as many passes of one token."""
+        return self._complete(len(tokens), cache_prompt=True)
 
 
 if __name__ == "__main__":

@@ -126,8 +126,10 @@ class OpenVino:
         self._request.reset_state()
         return self._run(np.array([tokens], np.int64))
 
-    def decode(self, token: int) -> Any:
-        return self._run(np.array([[token]], np.int64))
+    def decode(self, tokens: Sequence[int]) -> Any:
+        for token in tokens:
+            logits = self._run(np.array([[token]], np.int64))
+        return logits
 
 
 if __name__ == "__main__":

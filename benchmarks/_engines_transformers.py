@@ -34,8 +34,10 @@ class Transformers:
         self._cache = None
         return self._run(tokens)
 
-    def decode(self, token: int) -> Any:
-        return self._run([token])
+    def decode(self, tokens: Sequence[int]) -> Any:
+        for token in tokens:
+            logits = self._run([token])
+        return logits
 
 
 if __name__ == "__main__":

@@ -24,10 +24,12 @@ from compass_edge.frames.native import native
 
 Verdict = Literal["ok", "missing", "optional", "info"]
 
-_REQUIRED = ("numpy", "onnxruntime", "tokenizers", "av")
+_REQUIRED = ("numpy", "onnxruntime", "tokenizers", "llguidance", "jinja2", "jsonschema", "av")
 _OPTIONAL = {
-    "torch": ("parity", "proves the kernels against the reference"),
-    "transformers": ("parity", "proves the kernels against the reference"),
+    "onnx": ("export", "makes models of checkpoints"),
+    "yaml": ("export", "makes models of checkpoints"),
+    "torch": ("parity", "proves kernels and engines against the reference"),
+    "transformers": ("parity", "proves kernels and engines against the reference"),
     "pytest_benchmark": ("bench", "runs the micro-benchmarks"),
     "mujoco": ("sim", "the simulator"),
     "matplotlib": ("eval", "draws the report of an evaluation"),
@@ -36,8 +38,9 @@ _OPTIONAL = {
     "PIL": ("data", "draws contact sheets"),
     "cv2": ("bench", "a rival in the benchmarks"),
     "decord": ("bench", "a rival in the benchmarks"),
+    "openvino": ("bench-engines", "a rival in the benchmarks"),
 }
-_DISTRIBUTIONS = {"PIL": "pillow", "cv2": "opencv-python-headless", "pytest_benchmark": "pytest-benchmark"}
+_DISTRIBUTIONS = {"PIL": "pillow", "yaml": "pyyaml", "cv2": "opencv-python-headless", "pytest_benchmark": "pytest-benchmark"}
 _SYMBOLS: dict[Verdict, str] = {"ok": "ok", "missing": "MISSING", "optional": "optional", "info": "-"}
 
 

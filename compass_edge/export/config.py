@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ class Config:
 
     def number(self, name: str, default: float | None = None) -> float:
         value = self._values.get(name, default)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
             raise self._wrong(name, "a number above 0", value)
         return float(value)
 
@@ -60,6 +61,11 @@ class Config:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self._wrong(name, "a list of texts", None if value is _NOTHING else value)
         return tuple(value)
+
+    def check(self, holds: bool, name: str, expected: str) -> None:
+        """What must be true of a value besides its kind."""
+        if not holds:
+            raise self._wrong(name, expected, self._values.get(name))
 
     def expect(self, name: str, value: Any, meaning: str) -> None:
         """What the exporter cannot do otherwise."""

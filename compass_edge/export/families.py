@@ -34,7 +34,7 @@ class Family:
 
 def _qwen3_tower(config: Config, hidden: int, taps: tuple[int, ...] = ()) -> Tower:
     config.expect("hidden_act", "gelu_pytorch_tanh", "the activation of the vision tower")
-    return Tower(
+    tower = Tower(
         depth=config.whole("depth"),
         hidden=config.whole("hidden_size"),
         heads=config.whole("num_heads"),
@@ -46,6 +46,11 @@ def _qwen3_tower(config: Config, hidden: int, taps: tuple[int, ...] = ()) -> Tow
         positions=config.whole("num_position_embeddings", 2304),
         taps=taps,
     )
+    config.check(tower.hidden % (4 * tower.heads) == 0, "hidden_size", "whole quarters of each of num_heads heads")
+    config.check(round(tower.positions**0.5) ** 2 == tower.positions, "num_position_embeddings", "a square number")
+    different = len(set(taps)) == len(taps) and all(tap < tower.depth for tap in taps)
+    config.check(different, "deepstack_visual_indexes", "different layers below depth")
+    return tower
 
 
 def _tapped_tower(config: Config, hidden: int) -> Tower:
@@ -54,7 +59,7 @@ def _tapped_tower(config: Config, hidden: int) -> Tower:
 
 def _windowed_tower(config: Config, hidden: int) -> Tower:
     config.expect("hidden_act", "silu", "the activation of the vision tower")
-    return Tower(
+    tower = Tower(
         depth=config.whole("depth", 32),
         hidden=config.whole("hidden_size", 1280),
         heads=config.whole("num_heads", 16),
@@ -66,6 +71,11 @@ def _windowed_tower(config: Config, hidden: int) -> Tower:
         window=config.whole("window_size", 112),
         full_layers=config.wholes("fullatt_block_indexes"),
     )
+    config.check(tower.hidden % (4 * tower.heads) == 0, "hidden_size", "whole quarters of each of num_heads heads")
+    config.check(
+        tower.window % (tower.patch * tower.merge) == 0, "window_size", "whole squares of patches that are merged"
+    )
+    return tower
 
 
 FAMILIES = (
@@ -127,12 +137,13 @@ def _decoder(family: Family, text: Config) -> Decoder:
             f"config.json: mrope_section must be three numbers that sum to {rotary // 2} (half of what is rotated of a head), "
             f"and {list(sections)} came."
         )
-    layers = text.whole("num_hidden_layers")
+    layers, kv_heads = text.whole("num_hidden_layers"), text.whole("num_key_value_heads", heads)
+    text.check(heads % kv_heads == 0, "num_key_value_heads", f"a divisor of num_attention_heads, {heads}")
     return Decoder(
         hidden=hidden,
         mlp=text.whole("intermediate_size"),
         heads=heads,
-        kv_heads=text.whole("num_key_value_heads", heads),
+        kv_heads=kv_heads,
         head=head,
         vocabulary=text.whole("vocab_size"),
         epsilon=text.number("rms_norm_eps", 1e-6),
@@ -163,9 +174,11 @@ def _mixers(text: Config, layers: int, hybrid: bool) -> tuple[Mixer, ...]:
 
 
 def _delta(text: Config) -> Delta:
+    keys, values = text.whole("linear_num_key_heads"), text.whole("linear_num_value_heads")
+    text.check(values % keys == 0, "linear_num_key_heads", f"a divisor of linear_num_value_heads, {values}")
     return Delta(
-        key_heads=text.whole("linear_num_key_heads"),
-        value_heads=text.whole("linear_num_value_heads"),
+        key_heads=keys,
+        value_heads=values,
         key=text.whole("linear_key_head_dim"),
         value=text.whole("linear_value_head_dim"),
         kernel=text.whole("linear_conv_kernel_dim", 4),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -140,7 +141,10 @@ class Graph:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._data.close()
+        with self._data:
+            if kind is None:
+                self._data.flush()
+                os.fsync(self._data.fileno())  # the graph must not outlive its weights when the power goes
         if kind is None:
             self._save()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from compass_edge.errors import UsageError
 from compass_edge.export.checkpoint import Checkpoint
 
 Float: TypeAlias = NDArray[np.float32]
@@ -34,12 +35,12 @@ class Block:
 
     def pieces(self) -> Iterator[Float]:
         if self.order is not None:
-            yield self.checkpoint.read(self.tensor, self.stored).reshape(self.stored[0], -1)[self.order]
+            yield _read(self.checkpoint, self.tensor, self.stored).reshape(self.stored[0], -1)[self.order]
             return
         step = max(1, _PIECE // (4 * self.columns))
         for start in range(0, self.rows, step):
             rows = slice(start, min(start + step, self.rows))
-            yield self.checkpoint.read(self.tensor, self.stored, rows=rows).reshape(-1, self.columns)
+            yield _read(self.checkpoint, self.tensor, self.stored, rows).reshape(-1, self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,10 @@ class Weights:
         return Weights(self.checkpoint, self.prefix + prefix)
 
     def vector(self, name: str, size: int) -> Float:
-        return self.checkpoint.read(self.prefix + name, (size,))
+        return _read(self.checkpoint, self.prefix + name, (size,))
 
     def tensor(self, name: str, shape: Sequence[int]) -> Float:
-        return self.checkpoint.read(self.prefix + name, tuple(shape))
+        return _read(self.checkpoint, self.prefix + name, tuple(shape))
 
     def linear(self, name: str, rows: int, columns: int, *, bias: bool = False) -> Matrix:
         return self.stacked((name,), (rows,), columns, bias=bias)
@@ -95,3 +96,26 @@ class Weights:
 
     def block(self, name: str, shape: Sequence[int], order: NDArray[np.int64] | None = None) -> Block:
         return Block(self.checkpoint, self.prefix + name, tuple(shape), order)
+
+
+def narrowed(values: Float, dtype: np.dtype[Any], name: str) -> NDArray[Any]:
+    """As the type that a part computes in."""
+    try:
+        with np.errstate(over="raise"):
+            return values.astype(dtype, copy=False)
+    except FloatingPointError as error:
+        raise UsageError(
+            f"The tensor '{name}' holds {np.abs(values).max():.3g}, and float16 ends at 65504. Choose a precision without fp16 "
+            "for this part."
+        ) from error
+
+
+def _read(checkpoint: Checkpoint, name: str, shape: tuple[int, ...], rows: slice | None = None) -> Float:
+    """Of the shape that the config foresees, and every number is one."""
+    values = checkpoint.read(name, shape, rows=rows)
+    if not (np.isfinite(values.min()) and np.isfinite(values.max())):
+        raise UsageError(
+            f"The tensor '{name}' in '{checkpoint.folder}' holds infinity or what is no number (NaN). The checkpoint is damaged, "
+            "or its training failed: fetch it again."
+        )
+    return values

@@ -16,19 +16,20 @@ from typing import Any
 
 from compass_edge import __version__
 from compass_edge.engines.architecture import Architecture
+from compass_edge.engines.chat import Chat
 from compass_edge.engines.file_record import MANIFEST
 from compass_edge.engines.json_file import read_object_if_there
 from compass_edge.engines.manifest import Manifest, record_files, write_manifest
 from compass_edge.engines.onnx.self_test import record_golden
 from compass_edge.engines.store import PARTIAL
 from compass_edge.engines.tokenizer import Tokenizer
-from compass_edge.errors import UsageError
+from compass_edge.errors import IntegrityError, UsageError
 from compass_edge.export.checkpoint import Checkpoint
 from compass_edge.export.dialects.dialect import Dialect
 from compass_edge.export.dialects.ort import Ort
 from compass_edge.export.dialects.standard import Standard
 from compass_edge.export.families import Family, architecture_of, family_of
-from compass_edge.export.modules import has_progress_heads, heads_of, logits_table, text_of, tower_of
+from compass_edge.export.modules import check_count, has_progress_heads, heads_of, logits_table, text_of, tower_of
 from compass_edge.export.parts.decoder import write_decoder
 from compass_edge.export.parts.embedding import write_embedding
 from compass_edge.export.parts.heads import logits_head, robometer_head
@@ -100,6 +101,13 @@ def export_model(
 def _job(source: Checkpoint, recipe: Recipe) -> _Job:
     family = family_of(source)
     architecture = architecture_of(family, source)
+    text, tower = text_of(source), tower_of(source)
+    for weights, name, count, setting in (
+        (text, "layers", architecture.decoder.layers, "num_hidden_layers"),
+        (tower, "blocks", architecture.tower.depth, "depth"),
+        (tower, "deepstack_merger_list", len(architecture.tower.taps), "deepstack_visual_indexes"),
+    ):
+        check_count(weights, name, count, setting)
     heads = has_progress_heads(source)
     if recipe.kind == "robometer" and not heads:
         raise UsageError(
@@ -109,9 +117,13 @@ def _job(source: Checkpoint, recipe: Recipe) -> _Job:
     prm = recipe.kind == "robometer" or (recipe.kind == "auto" and heads)
     dialect: Dialect = Ort() if recipe.dialect == "ort" else Standard()
     tokenizer = Tokenizer.with_tokens(source.folder, TOKENS if prm else ())
+    Chat(source.folder, tokenizer).ids(
+        ["?", None]
+    )  # what it cannot ask is better known before than after an hour's work
     decoder = architecture.decoder
     if prm:  # its embedding was cut to the tokenizer's size, whatever the config of its base says
-        decoder = replace(decoder, vocabulary=source.shape(text_of(source).prefix + "embed_tokens.weight")[0])
+        rows, *_ = (*source.shape(f"{text.prefix}embed_tokens.weight"), 0)
+        decoder = replace(decoder, vocabulary=rows)
         architecture = replace(
             architecture, tokens=replace(architecture.tokens, progress=tokenizer.id_of(PROGRESS_TOKEN))
         )
@@ -130,11 +142,19 @@ def _job(source: Checkpoint, recipe: Recipe) -> _Job:
 def _open_folder(folder: Path, job: Mapping[str, Any]) -> None:
     """What another checkpoint, recipe or version has left is no help."""
     job = json.loads(json.dumps(job))
-    if folder.exists() and (not folder.is_dir() or read_object_if_there(folder / _JOB) != job):
+    if folder.exists() and _job_in(folder) != job:
         shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
     folder.mkdir(exist_ok=True)
     (folder / _JOB).write_text(json.dumps(job))
     (folder / MANIFEST).unlink(missing_ok=True)
+
+
+def _job_in(folder: Path) -> dict[str, Any]:
+    """Empty where it is not there or damaged: a machine may have lost its power while it was written."""
+    try:
+        return read_object_if_there(folder / _JOB)
+    except IntegrityError:
+        return {}
 
 
 def _write_parts(job: _Job, folder: Path, tell: OnProgress) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from compass_edge.errors import UsageError
 from compass_edge.export.checkpoint import Checkpoint
 from compass_edge.export.matrix import Block, Weights
@@ -37,6 +39,17 @@ def logits_table(checkpoint: Checkpoint, text: Weights, shape: tuple[int, int]) 
 
 def has_progress_heads(checkpoint: Checkpoint) -> bool:
     return any(name.endswith("progress_head.0.weight") for name in checkpoint.names())
+
+
+def check_count(weights: Weights, name: str, count: int, setting: str) -> None:
+    """A config that names fewer layers than the weights have would export a part of a model in silence."""
+    beyond = re.compile(re.escape(f"{weights.prefix}{name}.") + r"(\d+)\.")
+    for tensor in weights.checkpoint.names():
+        if (found := beyond.match(tensor)) and int(found[1]) >= count:
+            raise UsageError(
+                f"'{weights.checkpoint.folder}' has the tensor '{tensor}', and by config.json there are only {count} such parts "
+                f"({setting}). Config and weights are of two models: fetch both from the same place."
+            )
 
 
 def _prefix(checkpoint: Checkpoint, ending: str, what: str) -> str:

@@ -9,6 +9,7 @@ from compass_edge.engines.architecture import Tower
 from compass_edge.engines.json_file import read_object_if_there
 from compass_edge.errors import UsageError
 from compass_edge.export.families import Family
+from compass_edge.frames.native import native
 from compass_edge.frames.patches import FAMILIES
 
 _ROBOMETER_LEAST = 4  # decoder tokens a frame; its own code resizes by this instead of the processor's
@@ -40,6 +41,17 @@ def preprocessing_of(family: Family, tower: Tower, folder: Path, *, robometer: b
             )
     if robometer:
         settings["min_pixels"] = _ROBOMETER_LEAST * (tower.patch * tower.merge) ** 2
+    if settings["min_pixels"] > settings["max_pixels"]:
+        raise UsageError(
+            f"'{path}': a picture must have at least {settings['min_pixels']} pixels and at most {settings['max_pixels']}, and "
+            "none has both. Fetch the file again."
+        )
+    try:
+        native().Preprocessor(
+            **{**settings, "mean": tuple(settings["mean"]), "std": tuple(settings["std"])}, dtype="f32"
+        )
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"'{path}' asks for a preprocessing that cannot be done: {error}") from error
     for name in ("mean", "std"):
         settings[name] = list(settings[name])
     return settings

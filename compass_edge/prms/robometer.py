@@ -119,6 +119,7 @@ class RoboMeter:
         pick = _SLOTS[self.rounding]
         places = [pick(count, self.slots) for count in range(1, len(frames) + 1)]
         made: list[Scores | None] = [None] * len(frames)
+        self._encode(frames)
         # In the order of the tree: neighbours share as many slots as any two clips do, and one row of the memory serves all.
         order = sorted(range(len(frames)), key=lambda at: places[at])
         step = 1 if self.body.decoder.cached else self.max_batch
@@ -131,6 +132,11 @@ class RoboMeter:
                 on_frame(min(start + step, len(order)))
         done = [scores for scores in made if scores is not None]
         return Scores(*(np.array([getattr(scores, name)[-1] for scores in done]) for name in ("progress", "success")))
+
+    def _encode(self, frames: Sequence[Image]) -> None:
+        """Ahead, several at a time; what the store has no room for is encoded when its turn comes."""
+        with self.body.lock:
+            self.body.vision.prepare(frames)
 
     def _chosen(self, frames: Sequence[Image]) -> list[Image]:
         if self.mode == "whole":

@@ -87,8 +87,10 @@ def stirred(model: torch.nn.Module, seed: int) -> None:
     with torch.no_grad():
         for name, values in model.named_parameters():
             if values.dim() >= 2:
-                size = 0.5 if "embed" in name else 0.7 / values.shape[-1] ** 0.5
+                size = 0.5 if "embed" in name else (4 if "lm_head" in name else 0.7) / values.shape[-1] ** 0.5
                 values.copy_(torch.randn(values.shape, generator=dice) * size)
+            elif name.endswith("A_log"):  # from heads that forget at once to heads that keep everything
+                values.copy_(torch.linspace(-6, 2.5, len(values)))
             else:
                 values.add_(torch.randn(values.shape, generator=dice) * 0.1)
 
@@ -141,7 +143,8 @@ def write_robometer(folder: Path, *, seed: int = 0, shards: int = 1, bins: int =
     model = TorchRoboMeter(config, bins).eval()
     stirred(model, seed)
     with torch.no_grad():  # so that scores spread between 0 and 1
-        model.progress_head[4].weight.mul_(4)
+        model.progress_head[4].weight.mul_(16)
+        model.success_head[4].weight.mul_(8)
     config.architectures = ["RFM"]
     config.save_pretrained(folder)
     (folder / "config.yaml").write_text(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from compass_edge.engines.architecture import Architecture
 from compass_edge.engines.chat import Chat, Part
+from compass_edge.engines.file_record import CURE
 from compass_edge.engines.manifest import Manifest
 from compass_edge.engines.onnx.decoder import Decoder, Outputs
 from compass_edge.engines.onnx.embedding import Embedding
@@ -29,7 +30,7 @@ from compass_edge.engines.tokenizer import Tokenizer
 from compass_edge.errors import IntegrityError, UsageError
 from compass_edge.models import Image
 
-_PIECE = 512  # tokens of a pass at most: attention needs memory for each of them times all before
+_PIECE = 256  # tokens of a pass at most: each is compared with all of its pass, also with those that it may not see
 _NEAR = 32  # tokens that are not worth a snapshot of their own
 
 
@@ -38,14 +39,19 @@ class Body:
         self.manifest, self.options = manifest, options
         architecture = Architecture.from_dict(manifest.architecture)
         self.tokens = architecture.tokens
-        self.tokenizer = Tokenizer(folder / str(manifest.tokenizer["folder"]))
-        self.chat = Chat(folder / str(manifest.tokenizer["folder"]), self.tokenizer)
+        place = str(manifest.tokenizer.get("folder", ""))
+        if f"{place}/tokenizer.json" not in manifest.files:
+            raise IntegrityError(f"The manifest of '{folder}' names no tokenizer that is among its files. {CURE}")
+        self.tokenizer = Tokenizer(folder / place)
+        self.chat = Chat(folder / place, self.tokenizer)
         if self.chat.image != self.tokens.image:
             raise IntegrityError(
                 f"The tokenizer in '{folder}' has the image token {self.chat.image}, and the model was made with "
                 f"{self.tokens.image}. The checkpoint's files do not belong together: fetch it and export it again."
             )
-        self.vision = Vision(folder, manifest, architecture.tower, options, store or FeatureStore(options.vision_bytes))
+        if store is None:  # an empty one that is shared is false too
+            store = FeatureStore(options.vision_bytes)
+        self.vision = Vision(folder, manifest, architecture.tower, options, store)
         self.embedding = Embedding(folder, options)
         self.decoder = Decoder(folder, architecture.decoder, options, rows=options.batch + options.prefixes)
         self.rows = Rows(self.decoder.memory, options.snapshot_bytes)
@@ -171,7 +177,8 @@ class Body:
         for end in sorted(ends):
             if end <= start or (end - last < _NEAR and end != len(prompt)):
                 continue
-            stops += [*range(last + _PIECE, end, _PIECE), end]
+            pieces = -(-(end - last) // _PIECE)
+            stops += [last + (end - last) * piece // pieces for piece in range(1, pieces + 1)]
             last = end
         return stops
 

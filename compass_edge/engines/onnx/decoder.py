@@ -53,11 +53,11 @@ class Decoder:
         Several tokens behind a past: one row at a time.
         """
         count, new = embeddings.shape[:2]
-        self.passes += 1
-        self.tokens += count * new
         longest = self.numbers.longest
         if longest and new > longest:
             return self._in_pieces(row, lengths, embeddings, positions, wanted, taps)
+        self.passes += 1
+        self.tokens += count * new
         if self._in_place and new == 1 and wanted.shape[1] == 1:
             step = self._steps.get((row, count))
             if step is None:

@@ -37,6 +37,11 @@ class FeatureStore:
     def bytes(self) -> int:
         return self._bytes
 
+    @property
+    def room(self) -> int:
+        """Bytes that can be put in before anything goes."""
+        return self._limit - self._bytes
+
     def __len__(self) -> int:
         return len(self._kept)
 

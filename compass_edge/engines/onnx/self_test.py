@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compass_edge.engines.file_record import CURE
 from compass_edge.engines.manifest import Manifest, verify
 from compass_edge.engines.onnx.body import Body
 from compass_edge.engines.onnx.session import Options
+from compass_edge.errors import CompassError, IntegrityError, UsageError
 from compass_edge.models import Image
 
 _TEXT = "What does the robot do? Reply in one line: 'It moves the red block.'"
@@ -24,7 +26,7 @@ _SAMPLES = 64  # numbers of each output that are kept
 # Of an output's spread. Rounding to eight or four bits falls on the other side here and there on another processor.
 _TOLERANCE = {"fp32": 2e-3, "fp16": 0.05}
 _QUANTIZED = 0.25
-_CONTEXT = 1024
+_WORDS = 1024  # tokens at most, besides those of the pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +47,45 @@ class Comparison:
 
 def record_golden(folder: Path, manifest: Manifest) -> dict[str, Any]:
     """For the manifest that is being written."""
-    body = Body(folder, manifest, Options(context=_CONTEXT, batch=1, prefixes=0, self_test=False))
+    body = Body(folder, manifest, _options(manifest))
     ids, values = _answer(body)
+    if wrong := [name for name, found in values.items() if not np.isfinite(found).all()]:
+        kept = ", ".join(f"{part} {precision}" for part, precision in manifest.precision.items())
+        raise UsageError(
+            f"The model that was made gives {' and '.join(wrong)} that are no numbers: at this precision ({kept}) it overflows. "
+            "Choose one without fp16."
+        )
     rounded = {name: [float(f"{value:.6g}") for value in found] for name, found in values.items()}
     return {"ids": ids, "values": rounded, "tolerance": _tolerance(manifest.precision)}
 
 
 def self_test(folder: Path, threads: int | None = None) -> Comparison:
     """Of a model's folder, whose files are hashed first."""
-    options = Options(threads=threads, context=_CONTEXT, batch=1, prefixes=0, self_test=False)
-    return check_golden(Body(folder, verify(folder), options))
+    manifest = verify(folder)
+    return check_golden(Body(folder, manifest, _options(manifest, threads)))
+
+
+def _options(manifest: Manifest, threads: int | None = None) -> Options:
+    """As little as the question needs: small pictures are enlarged to `min_pixels`."""
+    settings = manifest.preprocessing
+    side = int(settings.get("patch", 16)) * int(settings.get("merge", 2))
+    pictures = 2 * (int(settings.get("min_pixels", 0)) // side**2 + 64)
+    return Options(threads=threads, context=_WORDS + pictures, batch=1, prefixes=0, self_test=False)
 
 
 def check_golden(body: Body) -> Comparison:
     golden = body.manifest.golden
     tolerance = float(golden.get("tolerance", 0.0))
-    ids, values = _answer(body)
+    try:
+        ids, values = _answer(body)
+    except CompassError:
+        raise
+    except Exception as error:  # those of ONNX Runtime share no base
+        said = str(error).partition("\n")[0]
+        raise IntegrityError(
+            f"'{body.manifest.name}' has the files of its manifest, and they do not work together ({type(error).__name__}: "
+            f"{said}). {CURE}"
+        ) from error
     if ids != golden.get("ids") or values.keys() != golden.get("values", {}).keys():
         return Comparison(float("inf"), tolerance)
     return Comparison(max(_difference(values[name], kept) for name, kept in golden["values"].items()), tolerance)

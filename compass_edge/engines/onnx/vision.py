@@ -36,9 +36,11 @@ class Vision:
             raise IntegrityError(
                 f"The preprocessing in '{folder / 'manifest.json'}' cannot be used: {error}."
             ) from error
-        # Towers with one graph, one set of weights and one preprocessing give the same features.
+        # Towers with one graph, one set of weights and one preprocessing give the same features of a frame that becomes as
+        # large; how large depends on the limits of either.
         files = [manifest.files[name].sha256 for name in sorted(manifest.files) if name.startswith("vision.onnx")]
-        self._name = ",".join([*files, *(f"{key}={settings[key]}" for key in sorted(settings))])
+        same = sorted(settings.keys() - {"min_pixels", "max_pixels"})
+        self._name = ",".join([*files, *(f"{key}={settings[key]}" for key in same)])
         self._places = lru_cache(maxsize=16)(self._made_places)
         self.passes = 0  # frames that went through the tower
 
@@ -52,19 +54,30 @@ class Vision:
         found: dict[str, Features] = {}
         missing: dict[tuple[int, int], dict[str, Image]] = {}
         for image in images:
-            kept = self._store.get((self._name, image.digest))
+            grid = self.grid(image)
+            kept = self._store.get(self._key(image, *grid))
             if kept is not None:
                 found[image.digest] = kept
             else:
-                missing.setdefault(self.grid(image), {})[image.digest] = image
+                missing.setdefault(grid, {})[image.digest] = image
         for (rows, columns), group in missing.items():
             pictures = list(group.values())
             for start in range(0, len(pictures), _AT_ONCE):
                 some = pictures[start : start + _AT_ONCE]
                 for image, made in zip(some, self._encode(some, rows, columns), strict=True):
                     found[image.digest] = made
-                    self._store.put((self._name, image.digest), made)
+                    self._store.put(self._key(image, rows, columns), made)
         return [found[image.digest] for image in images]
+
+    def prepare(self, images: Sequence[Image]) -> None:
+        """Encodes them ahead, several at a time, while there is room to keep them."""
+        for start in range(0, len(images), _AT_ONCE):
+            made = self.features(images[start : start + _AT_ONCE])
+            if self._store.room < sum(features.nbytes for features in made):
+                return
+
+    def _key(self, image: Image, rows: int, columns: int) -> tuple[str, str]:
+        return self._name, f"{rows}x{columns} {image.digest}"
 
     def _encode(self, images: Sequence[Image], rows: int, columns: int) -> list[Features]:
         patches = np.stack([self._preprocess.run(_pixels(image)) for image in images])

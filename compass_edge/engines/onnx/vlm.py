@@ -51,6 +51,8 @@ class OnnxVlm:
 
     def ask(self, questions: Sequence[Question], on_text: OnText, cancelled: Cancelled) -> list[str]:
         """Replies under their schemas, the likeliest token each time. Empty texts if `cancelled` came true."""
+        if not questions:
+            return []
         if len(questions) > self.max_batch:
             raise UsageError(f"{len(questions)} questions came, and the model was opened for {self.max_batch} (batch).")
         with self._alone(cancelled) as alone:

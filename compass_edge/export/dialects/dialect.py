@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from compass_edge.engines.architecture import Decoder, Delta
 from compass_edge.export.graph import Graph
-from compass_edge.export.matrix import Matrix
+from compass_edge.export.matrix import Matrix, narrowed
 from compass_edge.export.recipe import Precision
 
 Float: TypeAlias = NDArray[np.float32]
@@ -96,7 +96,7 @@ def float_matrix(g: Graph, matrix: Matrix) -> str:
     name = f"{matrix.name}.matrix"
     whole = np.empty((matrix.columns, matrix.rows), g.floats)
     for rows, piece in matrix.pieces():
-        whole[:, rows] = piece.T
+        whole[:, rows] = narrowed(piece, g.floats, matrix.name).T
     return g.weight(name, whole)
 
 

@@ -72,6 +72,7 @@ def write_decoder(
             made: Float = weights.vector(path, decoder.hidden) + np.float32(traits.offset)
             return made
 
+        index = g.op("Unsqueeze", [wanted, g.constant([2])])
         residual = x
         normed = dialect.rms_norm(
             g, x, "layers.0.input_layernorm", scale("layers.0.input_layernorm.weight"), decoder.epsilon
@@ -82,15 +83,19 @@ def write_decoder(
                 mixed = _attention(w, traits, layer, normed, rotation, past)
             else:
                 mixed = _delta(w, layer, normed)
+            if layer + 1 == decoder.layers:  # from here on nothing looks at the other tokens
+                mixed, residual = (g.op("GatherND", [x, index], batch_dims=1) for x in (mixed, residual))
             path = f"{at}post_attention_layernorm"
             normed, residual = dialect.add_rms_norm(g, mixed, residual, path, scale(f"{path}.weight"), decoder.epsilon)
             mixed = _mlp(w, layer, normed)
             if layer < len(taps):
-                mixed = g.op("Add", [mixed, taps[layer]])
+                tap = taps[layer]
+                if layer + 1 == decoder.layers:
+                    tap = g.op("GatherND", [tap, index], batch_dims=1)
+                mixed = g.op("Add", [mixed, tap])
             path = "norm" if layer + 1 == decoder.layers else f"layers.{layer + 1}.input_layernorm"
             normed, residual = dialect.add_rms_norm(g, mixed, residual, path, scale(f"{path}.weight"), decoder.epsilon)
-        index = g.op("Unsqueeze", [wanted, g.constant([2])])
-        head(w, g.op("GatherND", [normed, index], batch_dims=1))
+        head(w, normed)
 
 
 def _taps(g: Graph, decoder: Decoder) -> list[str]:
@@ -174,5 +179,6 @@ def _delta(w: Writer, layer: int, x: str) -> str:
 
 def _mlp(w: Writer, layer: int, x: str) -> str:
     weights, hidden, width = w.weights.at(f"layers.{layer}.mlp."), w.decoder.hidden, w.decoder.mlp
-    gate, up = w.g.split(w.linear(x, weights.stacked(("gate_proj", "up_proj"), (width, width), hidden)), [width, width])
+    # Apart: cutting one product in two would copy it. What quantizing x takes is shared, equal nodes are computed once.
+    gate, up = (w.linear(x, weights.linear(name, width, hidden)) for name in ("gate_proj", "up_proj"))
     return w.linear(w.g.op("Mul", [silu(w.g, gate), up]), weights.linear("down_proj", hidden, width))

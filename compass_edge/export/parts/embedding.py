@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from compass_edge.engines.architecture import Decoder
 from compass_edge.export.graph import Graph
-from compass_edge.export.matrix import Block
+from compass_edge.export.matrix import Block, narrowed
 from compass_edge.export.quantize import per_row
 
 _NUMPY = {"fp32": np.float32, "fp16": np.float16, "int8": np.int8}
@@ -22,7 +22,7 @@ def write_embedding(folder: Path, decoder: Decoder, table: Block, precision: str
 
     fp16 is exact for weights that were trained in it and loses bfloat16's smallest ones; int8 has a scale a row.
     """
-    dtype = _NUMPY[precision]
+    dtype = np.dtype(_NUMPY[precision])
     scales: list[np.ndarray] = []
 
     def pieces() -> Iterator[bytes]:
@@ -32,15 +32,15 @@ def write_embedding(folder: Path, decoder: Decoder, table: Block, precision: str
                 scales.append(scale)
                 yield steps.tobytes()
             else:
-                yield piece.astype(dtype).tobytes()
+                yield narrowed(piece, dtype, table.tensor).tobytes()
 
     with Graph(folder, "embedding", half=half) as g:
         ids = g.input("ids", np.int64, ["B", "S"])
         shape = (decoder.vocabulary, decoder.hidden)
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        size = int(np.prod(shape)) * dtype.itemsize
         g.stored("table", _ONNX[precision], shape, pieces(), size)
         rows = g.op("Gather", ["table", ids], axis=0)
-        if np.dtype(dtype) != g.floats:
+        if dtype != g.floats:
             rows = g.cast(rows, g.floats)
         if precision == "int8":
             scale = g.weight("scale", np.concatenate(scales).astype(g.floats)[:, None])
