@@ -40,7 +40,12 @@ _OPTIONAL = {
     "decord": ("bench", "a rival in the benchmarks"),
     "openvino": ("bench-engines", "a rival in the benchmarks"),
 }
-_DISTRIBUTIONS = {"PIL": "pillow", "yaml": "pyyaml", "cv2": "opencv-python-headless", "pytest_benchmark": "pytest-benchmark"}
+_DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "yaml": "pyyaml",
+    "cv2": "opencv-python-headless",
+    "pytest_benchmark": "pytest-benchmark",
+}
 _SYMBOLS: dict[Verdict, str] = {"ok": "ok", "missing": "MISSING", "optional": "optional", "info": "-"}
 
 

@@ -39,6 +39,14 @@ class Exchange:
     body: bytes
     gone: threading.Event = field(default_factory=threading.Event)  # the client closed the connection
 
+    counted: bool = False
+
+    def over(self) -> None:
+        """Does not count any more: said before the last byte, behind which the client may ask again at once."""
+        with self.server._lock:
+            self.server.at_once -= self.counted
+            self.counted = False
+
     @property
     def json(self) -> Any:
         return json.loads(self.body)
@@ -163,12 +171,12 @@ class StubServer:
             behave = self.behaviours[min(len(self.chats), len(self.behaviours) - 1)]
             self.chats.append(exchange)
             self.at_once += 1
+            exchange.counted = True
             self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             behave(exchange)
         finally:
-            with self._lock:
-                self.at_once -= 1
+            exchange.over()
 
     def _request(self, peer: socket.socket) -> Exchange | None:
         with peer.makefile("rb") as incoming:

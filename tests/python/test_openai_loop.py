@@ -77,6 +77,7 @@ def serving(models: dict[str, VisionLanguageModel]) -> StubServer:
         exchange.head()
         for piece in pieces:
             exchange.raw(f"data: {chunk(piece)}\n\n".encode())
+        exchange.over()
         exchange.raw(f"data: {chunk(finish='stop')}\n\ndata: [DONE]\n\n".encode())
 
     return StubServer(behave)

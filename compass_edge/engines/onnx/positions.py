@@ -36,7 +36,7 @@ def grid_positions(start: int, grid: Grid) -> NDArray[np.int64]:
 
 
 def after(start: int, grid: Grid) -> int:
-    """Where the next word stands: the next position that no token of the picture has been given."""
+    """Where the next word stands: behind the longer side of the picture, however long its frames take (as transformers counts)."""
     return start + max(grid.rows, grid.columns)
 
 
