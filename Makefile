@@ -6,7 +6,7 @@ PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 NATIVE := $(shell find CMakeLists.txt pyproject.toml kernels runtime -type f 2>/dev/null)
 
-.PHONY: help demo test test-python test-cpp parity lint sanitize fuzz cuda cross soak bench bench-once nightly clean
+.PHONY: help demo test test-python test-cpp parity lint sanitize fuzz cuda cross soak bench bench-once export-4b nightly clean
 
 help:           ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -96,7 +96,10 @@ bench-once: $(VENV)/rivals   ## every benchmark once, to see that it runs; its n
 	$(BIN)/compass-edge bench loop --rounds 1
 	$(BIN)/compass-edge bench engines --rounds 1
 
-nightly: parity test sanitize cross fuzz soak bench   ## everything, including what takes long
+export-4b: $(VENV)/parity   ## a checkpoint with RoboMeter-4B's shapes through export and engine (20 GB of disk for a while)
+	$(BIN)/python tests/nightly/export_4b.py
+
+nightly: parity test sanitize cross fuzz soak bench export-4b   ## everything, including what takes long
 
 clean:          ## remove everything that was built
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache

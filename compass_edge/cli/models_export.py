@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 _ABOUT = """\
 Builds ONNX graphs from a checkpoint, without torch: config.json and safetensors, one file or shards, in the layout of the model
 hubs. Qwen3-VL, Qwen3.5 and Qwen2.5-VL become a model that answers questions; a RoboMeter checkpoint becomes one that scores progress.
-Weights pass through one at a time, so a checkpoint may be larger than the memory. Needs `pip install 'compass-edge[export]'`.
+Weights pass through one at a time. At the end the model is asked one question, whose answer goes into its manifest: that takes as
+much memory as running it. Needs `pip install 'compass-edge[export]'`.
 """
+_OF_RECIPE = ("kind", "dialect", "vision", "embedding", "decoder", "block", "positions")
 _EXAMPLES = f"""\
 Precisions: {", ".join(PRECISIONS)}
   int8        a scale a column, activations quantized as they come: made for CPUs
@@ -42,7 +44,7 @@ command goes on from there. To give it up, delete that folder.
 
 
 def run(arguments: argparse.Namespace) -> int:
-    chosen = {name: getattr(arguments, name) for name in ("kind", "dialect", "vision", "embedding", "decoder", "block")}
+    chosen = {name: getattr(arguments, name) for name in _OF_RECIPE}
     recipe = Recipe(**{name: value for name, value in chosen.items() if value is not None})
     checkpoint = Path(arguments.checkpoint)
     name = check_name(arguments.name or (Path(arguments.out).name if arguments.out else _name_of(checkpoint)))
@@ -188,6 +190,9 @@ def register(actions: Any) -> None:
     )
     parser.add_argument(
         "--block", type=at_least(1), metavar="N", help=f"weights that share a scale, 16 to 128 ({usual.block})"
+    )
+    parser.add_argument(
+        "--positions", type=at_least(1), metavar="N", help=f"tokens of the longest sequence ({usual.positions})"
     )
     parser.add_argument("--force", action="store_true", help="replace a model that is there; it serves until then")
     parser.add_argument("--json", action="store_true", help="print as JSON")

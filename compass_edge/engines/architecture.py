@@ -70,6 +70,7 @@ class Decoder:
     mixers: tuple[Mixer, ...]  # one a layer
     delta: Delta | None = None
     taps: int = 0  # layers after which the tower's taps are added
+    positions: int = 32768  # the longest sequence that the graph's rotation table knows
     longest: int = 0  # new tokens that one pass takes at most; 0: any number
 
     @property

@@ -134,7 +134,7 @@ def _job(source: Checkpoint, recipe: Recipe) -> _Job:
             f"The tokenizer in '{source.folder}' has {tokenizer.size} tokens and the model's embedding {decoder.vocabulary} rows: "
             "the two do not belong together. Fetch both from the same place."
         )
-    architecture = replace(architecture, decoder=decoder)
+    architecture = replace(architecture, decoder=replace(decoder, positions=recipe.positions))
     bins = progress_bins(source.folder) if prm else 0
     return _Job(source, family, architecture, dialect, recipe, "prm" if prm else "vlm", tokenizer, bins)
 

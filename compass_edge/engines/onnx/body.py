@@ -30,7 +30,7 @@ from compass_edge.engines.tokenizer import Tokenizer
 from compass_edge.errors import IntegrityError, UsageError
 from compass_edge.models import Image
 
-_PIECE = 256  # tokens of a pass at most: each is compared with all of its pass, also with those that it may not see
+_PIECE = 128  # tokens of a pass at most: each is compared with all of its pass, also with those that it may not see
 _NEAR = 32  # tokens that are not worth a snapshot of their own
 
 
@@ -52,6 +52,11 @@ class Body:
         if store is None:  # an empty one that is shared is false too
             store = FeatureStore(options.vision_bytes)
         self.vision = Vision(folder, manifest, architecture.tower, options, store)
+        if options.context > architecture.decoder.positions:
+            raise UsageError(
+                f"A context of {options.context} tokens was asked for, and '{folder}' was exported for {architecture.decoder.positions}. "
+                "Open it for fewer, or export it with more positions."
+            )
         self.embedding = Embedding(folder, options)
         self.decoder = Decoder(folder, architecture.decoder, options, rows=options.batch + options.prefixes)
         self.rows = Rows(self.decoder.memory, options.snapshot_bytes)
