@@ -265,7 +265,7 @@ def test_memory_does_not_grow_with_the_layers(tmp_path: Path, dialect: str, prec
         tracemalloc.start()
         try:
             export_model(
-                folder, tmp_path / f"m{layers}", Recipe(dialect=dialect, decoder=precision, positions=512), name="m"
+                folder, tmp_path / f"m{layers}", Recipe(dialect=dialect, decoder=precision, positions=2048), name="m"
             )
             return tracemalloc.get_traced_memory()[1], (folder / "model.safetensors").stat().st_size
         finally:

@@ -75,9 +75,10 @@ def serving(models: dict[str, VisionLanguageModel]) -> StubServer:
         question, pieces = Question(parts, schema, body["max_tokens"]), list[str]()
         models[body["model"]].ask([question], lambda index, piece: pieces.append(piece), lambda: False)
         exchange.head()
-        for piece in pieces:
+        for at, piece in enumerate(pieces):
+            if at + 1 == len(pieces):
+                exchange.over()  # the client reads no further than the end of the object
             exchange.raw(f"data: {chunk(piece)}\n\n".encode())
-        exchange.over()
         exchange.raw(f"data: {chunk(finish='stop')}\n\ndata: [DONE]\n\n".encode())
 
     return StubServer(behave)
@@ -137,7 +138,10 @@ def test_the_same_events_as_in_process(name: str, executor: str) -> None:
     finally:
         server.close()
     assert events == reference
-    assert server.most_at_once <= 2
+    if not any(
+        client.counts.cancelled for client in clients.values()
+    ):  # else the server may be at one nobody waits for
+        assert server.most_at_once <= 2
     counts = clients["verifier"].counts
     assert counts.asked == counts.replies + counts.failed + counts.cancelled
     assert counts.failed == clients["orienter"].counts.failed == 0

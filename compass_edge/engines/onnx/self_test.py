@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compass_edge.engines.file_record import CURE
+from compass_edge.engines.architecture import Architecture
 from compass_edge.engines.manifest import Manifest, verify
 from compass_edge.engines.onnx.body import Body
 from compass_edge.engines.onnx.session import Options
@@ -70,7 +71,8 @@ def _options(manifest: Manifest, threads: int | None = None) -> Options:
     settings = manifest.preprocessing
     side = int(settings.get("patch", 16)) * int(settings.get("merge", 2))
     pictures = 2 * (int(settings.get("min_pixels", 0)) // side**2 + 64)
-    return Options(threads=threads, context=_WORDS + pictures, batch=1, prefixes=0, self_test=False)
+    context = min(_WORDS + pictures, Architecture.from_dict(manifest.architecture).decoder.positions)
+    return Options(threads=threads, context=context, batch=1, prefixes=0, self_test=False)
 
 
 def check_golden(body: Body) -> Comparison:
