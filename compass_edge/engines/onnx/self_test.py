@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compass_edge.engines.file_record import CURE
 from compass_edge.engines.architecture import Architecture
+from compass_edge.engines.file_record import CURE
 from compass_edge.engines.manifest import Manifest, verify
 from compass_edge.engines.onnx.body import Body
 from compass_edge.engines.onnx.session import Options
