@@ -7,7 +7,7 @@ come from torch, and every frame's progress is a prefill from nothing over the c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -28,6 +28,9 @@ from compass_edge.export.model import export_model
 from compass_edge.export.recipe import Recipe
 from compass_edge.models import Clip, Image
 from compass_edge.prms.robometer import RoboMeter, Scores
+
+pytest_plugins = ["one_thread"]
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 CLOSE = 1e-4
 SPECIAL = {"<|im_start|>": 257, "<|im_end|>": 258, "<|vision_start|>": 259, "<|vision_end|>": 260, "<|image_pad|>": 262,
@@ -129,15 +132,6 @@ class Case:
     @cached_property
     def whole(self) -> RoboMeter:
         return self.open(mode="whole")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """The models are so small that threads of torch would only wait for one another."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

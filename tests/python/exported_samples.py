@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from checkpoint_samples import write_sample
 from numpy.typing import NDArray
 
@@ -29,6 +30,9 @@ GRAPHS = [
     ("qwen3-vl", "standard"),
     ("qwen3.5", "standard"),
 ]
+EACH = pytest.mark.parametrize(("kind", "dialect"), GRAPHS)
+
+Open = Callable[..., OnnxVlm]
 
 
 class Samples:

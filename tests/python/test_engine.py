@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from exported_samples import GRAPHS, OPTIONS, SCHEMA, Samples, ask, picture, question
+from exported_samples import EACH, OPTIONS, SCHEMA, Open, Samples, ask, picture, question
 
 from compass_edge.engines.onnx.vlm import OnnxVlm
 from compass_edge.errors import UsageError
@@ -19,9 +18,6 @@ from compass_edge.loop.plan import Fact, Plan, Step, Subtask
 from compass_edge.models import Image, Question
 from compass_edge.roles import orienter, verifier
 from compass_edge.roles.schema import choice, flag, record, several, words
-
-EACH = pytest.mark.parametrize(("kind", "dialect"), GRAPHS)
-Open = Callable[..., OnnxVlm]
 
 
 @pytest.fixture(scope="module")

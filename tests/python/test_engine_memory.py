@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from exported_samples import GRAPHS, Samples, ask, distance, picture, question
+from exported_samples import EACH, Open, Samples, ask, distance, picture, question
 
-from compass_edge.engines.onnx.vlm import OnnxVlm
 from compass_edge.models import Image
 
-EACH = pytest.mark.parametrize(("kind", "dialect"), GRAPHS)
-Open = Callable[..., OnnxVlm]
-
 
 @pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Samples:
-    return Samples(tmp_path_factory.mktemp("samples"))
-
-
-@pytest.fixture(scope="module")
-def opened(samples: Samples) -> Open:
-    return samples.vlm
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Open:
+    return Samples(tmp_path_factory.mktemp("samples")).vlm
 
 
 # What is remembered
