@@ -24,7 +24,7 @@ _ABOUT = """\
 Builds ONNX graphs from a checkpoint, without torch: config.json and safetensors, one file or shards, in the layout of the model
 hubs. Qwen3-VL, Qwen3.5 and Qwen2.5-VL become a model that answers questions; a RoboMeter checkpoint becomes one that scores progress.
 Weights pass through one at a time. At the end the model is asked one question, whose answer goes into its manifest: that takes as
-much memory as running it. Needs `pip install 'compass-edge[export]'`.
+much memory as running it, and little for a model of more than 6 GiB. Needs `pip install 'compass-edge[export]'`.
 """
 _OF_RECIPE = ("kind", "dialect", "vision", "embedding", "decoder", "block", "positions")
 _EXAMPLES = f"""\

@@ -2,7 +2,8 @@
 
     .venv/bin/python tests/nightly/export_4b.py --precision int4
 
-Prints JSON. Exits with 1 if the export needs more than 8 GiB. Takes about 13 GB of disk and leaves nothing behind.
+Prints JSON. Exits with 1 if the export needs more than 8 GiB: of its own; pages of mapped files, which the system takes back
+when it wants to, are in export_peak_mb and not counted. Takes about 13 GB of disk and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -193,6 +194,9 @@ def main() -> int:
     parser.add_argument("--precision", default="int4", help="of the decoder (int4)")
     parser.add_argument("--vision", default="fp32", help="of the tower (fp32)")
     parser.add_argument("--small", action="store_true", help="few layers: to see that this script works")
+    parser.add_argument(
+        "--export-only", action="store_true", help="do not run it: fp32 needs more memory than it has bytes"
+    )
     parser.add_argument("--folder", type=Path, help="where the temporary files go")
     parser.add_argument("--score", type=Path, help=argparse.SUPPRESS)  # this script's own child
     arguments = parser.parse_args()
@@ -210,7 +214,7 @@ def main() -> int:
         )  # fmt: skip
         for path in checkpoint.iterdir():
             path.unlink()
-        ran = measured([Path(__file__).resolve(), "--score", model])
+        ran = None if arguments.export_only else measured([Path(__file__).resolve(), "--score", model])
         found = {
             "precision": arguments.precision,
             "checkpoint_mb": size / 2**20,
@@ -218,15 +222,14 @@ def main() -> int:
             "export_seconds": exported.seconds,
             "export_peak_mb": exported.peak_mb,
             "export_peak_anon_mb": exported.anonymous_mb,
-            **json.loads(ran.out),
-            "run_peak_anon_mb": ran.anonymous_mb,
+            **({} if ran is None else {**json.loads(ran.out), "run_peak_anon_mb": ran.anonymous_mb}),
         }
     print(
         json.dumps(
             {name: round(value, 2) if isinstance(value, float) else value for name, value in found.items()}, indent=1
         )
     )
-    return int(exported.peak_mb * 2**20 > MOST)
+    return int(exported.anonymous_mb * 2**20 > MOST)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from exported_samples import Samples, distance, noise
 from compass_edge.cli.main import main
 from compass_edge.engines.file_record import MANIFEST, record_files
 from compass_edge.engines.manifest import read_manifest, verify
+from compass_edge.engines.onnx import self_test
 from compass_edge.engines.onnx.session import Options
 from compass_edge.engines.onnx.vlm import OnnxVlm
 from compass_edge.export import matrix
@@ -243,6 +244,30 @@ def test_a_head_that_shares_the_embedding(tmp_path: Path) -> None:
 
 
 # What an export costs
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8", "int4"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_golden_of_a_large_model_is_made_from_mapped_files(
+    kind: str, precision: str, samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a runtime that lays its weights out for speed gives the same answer."""
+    usual = samples.manifest(kind, decoder=precision).golden
+    opened: list[bool] = []
+    session = self_test.Body.__init__
+
+    def watched(body: Any, folder: Path, manifest: Any, options: Options, *more: Any) -> None:
+        opened.append(options.packed)
+        session(body, folder, manifest, options, *more)
+
+    monkeypatch.setattr(self_test, "_PACKED", 0)
+    monkeypatch.setattr(self_test.Body, "__init__", watched)
+    recipe = Recipe(decoder=precision, embedding="fp32")
+    made = export_model(samples.checkpoint(kind), tmp_path / "large", recipe, name="large")
+    assert opened == [False]
+    assert made.golden["tolerance"] == 2 * usual["tolerance"]
+    assert self_test.self_test(tmp_path / "large").passed
+    assert opened == [False, True]
 
 
 @pytest.mark.parametrize(("dialect", "precision"), [("ort", "fp32"), ("ort", "int4"), ("standard", "int8")])

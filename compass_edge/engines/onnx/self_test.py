@@ -7,7 +7,7 @@ tokenizer and template, preprocessing, tower, decoder, head.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ _SAMPLES = 64  # numbers of each output that are kept
 # Of an output's spread. Rounding to eight or four bits falls on the other side here and there on another processor.
 _TOLERANCE = {"fp32": 2e-3, "fp16": 0.05}
 _QUANTIZED = 0.25
+_PACKED = 6 << 30  # bytes of a model that is run as a robot runs it when it is made
 _WORDS = 1024  # tokens at most, besides those of the pictures
 
 
@@ -47,8 +48,11 @@ class Comparison:
 
 
 def record_golden(folder: Path, manifest: Manifest) -> dict[str, Any]:
-    """For the manifest that is being written."""
-    body = Body(folder, manifest, _options(manifest))
+    """For the manifest that is being written. A large model is run from its mapped files, so that making one takes less
+    memory than running it; the kernels are others then, and rounding falls otherwise more often.
+    """
+    packed = manifest.bytes <= _PACKED
+    body = Body(folder, manifest, replace(_options(manifest), packed=packed))
     ids, values = _answer(body)
     if wrong := [name for name, found in values.items() if not np.isfinite(found).all()]:
         kept = ", ".join(f"{part} {precision}" for part, precision in manifest.precision.items())
@@ -57,7 +61,7 @@ def record_golden(folder: Path, manifest: Manifest) -> dict[str, Any]:
             "Choose one without fp16."
         )
     rounded = {name: [float(f"{value:.6g}") for value in found] for name, found in values.items()}
-    return {"ids": ids, "values": rounded, "tolerance": _tolerance(manifest.precision)}
+    return {"ids": ids, "values": rounded, "tolerance": _tolerance(manifest.precision) * (1 if packed else 2)}
 
 
 def self_test(folder: Path, threads: int | None = None) -> Comparison:

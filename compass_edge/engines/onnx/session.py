@@ -26,6 +26,9 @@ class Options:
     vision_bytes: int = 256 << 20  # features of frames
     snapshot_bytes: int = 512 << 20  # states of recurrent layers along a prompt
     forced: bool = True  # tokens that a schema leaves no choice about are appended, not chosen
+    packed: bool = (
+        True  # weights laid out for speed; else they stay mapped from their file, slow and nearly without memory
+    )
     self_test: bool = True  # before the first use, against the manifest
 
     def __post_init__(self) -> None:
@@ -43,6 +46,8 @@ def open_session(path: Path, options: Options) -> Any:
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = 3
     settings.inter_op_num_threads = 1
+    if not options.packed:
+        settings.add_session_config_entry("session.disable_prepacking", "1")
     if options.threads is not None:
         settings.intra_op_num_threads = options.threads
     try:
