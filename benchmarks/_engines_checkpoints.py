@@ -33,7 +33,7 @@ _VISION: dict[str, Any] = {
     "num_position_embeddings": 2304,
 }
 FAMILIES = ("qwen3-vl", "qwen3.5")
-_EDITION = 3  # changes with anything here that changes a checkpoint
+_EDITION = 4  # changes with anything that changes a checkpoint here or a model made of it
 _SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>",
             "<|video_pad|>", *TOKENS)  # fmt: skip
 _TEMPLATE = """\

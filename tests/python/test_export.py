@@ -165,7 +165,7 @@ def test_the_manifest_tells_everything(samples: Samples, kind: str) -> None:
     assert manifest.golden["ids"].count(config["image_token_id"]) >= 4
     given = {"progress", "success"} if kind == "robometer" else {"logits", "next_logits"}
     assert manifest.golden["values"].keys() == {"features"} | given
-    assert manifest.golden["tolerance"] == 2e-3
+    assert set(manifest.golden["tolerance"].values()) == {1e-3}
     text = (folder / MANIFEST).read_text()
     assert str(checkpoint.parent) not in text  # nobody's paths
 
@@ -265,7 +265,7 @@ def test_the_golden_of_a_large_model_is_made_from_mapped_files(
     recipe = Recipe(decoder=precision, embedding="fp32")
     made = export_model(samples.checkpoint(kind), tmp_path / "large", recipe, name="large")
     assert opened == [False]
-    assert made.golden["tolerance"] == 2 * usual["tolerance"]
+    assert made.golden["tolerance"] == {name: 2 * allowed for name, allowed in usual["tolerance"].items()}
     assert self_test.self_test(tmp_path / "large").passed
     assert opened == [False, True]
 

@@ -7,12 +7,15 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from exported_samples import Samples
 from model_samples import forge
 
 from compass_edge.cli.main import main
 from compass_edge.engines.manifest import read_manifest, record_files
+from compass_edge.engines.onnx.decoder import Decoder
+from compass_edge.engines.onnx.self_test import self_test
 from compass_edge.engines.onnx.session import Options
 from compass_edge.engines.onnx.vlm import OnnxVlm
 from compass_edge.errors import IntegrityError, UsageError
@@ -131,12 +134,37 @@ def test_a_golden_that_does_not_match(
 
 
 def test_a_golden_of_another_shape(samples: Samples, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for changes in ({"values": {}}, {"values": {"features": [], "logits": [], "next_logits": []}}):
+    for changes in (
+        {"values": {}},
+        {"values": {"features": [], "logits": [], "next_logits": []}},
+        {"values": 1},
+        {"tolerance": 1.0},
+        {"tolerance": {"features": 1.0}},
+    ):
         shutil.rmtree(tmp_path / "m", ignore_errors=True)
         folder = samples.copy(tmp_path / "m", "qwen3-vl")
         golden = json.loads((folder / "manifest.json").read_text())["golden"]
         forge(folder, golden={**golden, **changes})
         assert "gives another answer" in refused(folder, "qwen3-vl", capsys)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8", "int4"])
+@pytest.mark.parametrize("kind", ["qwen3-vl", "qwen3.5", "qwen2.5-vl", "robometer"])
+def test_a_runtime_that_computes_nonsense(
+    samples: Samples, kind: str, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finite numbers of the right size, and all of them wrong: each token gets the vector of another."""
+    folder, run = samples.model(kind, decoder=precision), Decoder.run
+    opened(folder, kind)
+
+    def nonsense(decoder: Decoder, row: int, lengths: Any, embeddings: Any, *more: Any) -> Any:
+        return run(decoder, row, lengths, np.roll(embeddings, 1, axis=2), *more)
+
+    monkeypatch.setattr(Decoder, "run", nonsense)
+    found = self_test(folder)
+    assert found.worst > 3 * found.tolerance
+    with pytest.raises(IntegrityError, match="gives another answer"):
+        opened(folder, kind)
 
 
 def test_each_engine_takes_its_own_kind(samples: Samples) -> None:
