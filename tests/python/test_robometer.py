@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -220,3 +223,12 @@ def test_a_tower_is_shared_with_the_model_it_came_from(samples: Samples) -> None
     other = RoboMeter(samples.model("robometer", seed=1), OPTIONS, features=store)  # another tower
     other.score([Clip(SENTENCE, shown)])
     assert other.body.vision.passes == 3
+
+
+def test_the_example(samples: Samples) -> None:
+    root = Path(__file__).parents[2]
+    command = [sys.executable, root / "examples" / "score.py", root / "tests" / "goldens" / "h264.mp4", "move it"]
+    done = subprocess.run([*command, samples.model("robometer")], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines
+    assert all(line.startswith(f"frame {10 * number:4}  0.") for number, line in enumerate(lines))
