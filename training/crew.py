@@ -1,0 +1,65 @@
+"""A crew: one training process a core, each with its own samples, gradients averaged. Alone it is one process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as distributed
+from torch import Tensor
+
+
+class Crew:
+    def __init__(self, rank: int, size: int, port: int) -> None:
+        torch.set_num_threads(1)
+        self.rank, self.size = rank, size
+        if size > 1:
+            distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+
+    @property
+    def leads(self) -> bool:
+        return self.rank == 0
+
+    def average(self, parameters: Sequence[Tensor], most: float) -> float:
+        """Gradients become the crew's mean, at most so long; returns how long they were."""
+        flat = torch.cat([torch.zeros(one.numel()) if one.grad is None else one.grad.flatten() for one in parameters])
+        if self.size > 1:
+            distributed.all_reduce(flat)
+            flat /= self.size
+        length = float(flat.norm())
+        flat *= min(1.0, most / (length + 1e-6))
+        at = 0
+        for one in parameters:
+            one.grad = flat[at : at + one.numel()].view_as(one)
+            at += one.numel()
+        return length
+
+    def gathered(self, value: Any) -> list[Any]:
+        if self.size == 1:
+            return [value]
+        found: list[Any] = [None] * self.size
+        distributed.all_gather_object(found, value)
+        return found
+
+    def agreed(self, word: bool) -> bool:
+        """What the first says."""
+        return bool(self.gathered(word)[0])
+
+
+def launched(module: str, arguments: Iterable[str], size: int) -> int:
+    """Starts the crew's processes and waits; the first failure is the crew's."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    crew = [
+        subprocess.Popen([sys.executable, "-m", module, *arguments, "--rank", str(rank)], env=environment)
+        for rank in range(size)
+    ]
+    try:
+        return max(process.wait() for process in crew)
+    except KeyboardInterrupt:
+        for process in crew:
+            process.terminate()
+        raise

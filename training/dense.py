@@ -1,0 +1,118 @@
+"""Dense labels: which things each patch of a picture shows, and in what state. What the vision tower learns first.
+
+Only the tower's own weights are kept of this: the heads that read the labels off it are thrown away.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from compass_edge.sim.things import BUTTON_DOWN
+from training.footage import ARM, CELL, HAND, SIDE, Footage
+from training.model import GRID, PATCH, VISUAL
+
+_PAINTS = ("red", "green", "blue", "yellow", "purple", "orange")
+CLASSES = (
+    *(f"{paint} {kind}" for kind in ("block", "tube", "cover", "button", "mat") for paint in _PAINTS),
+    "white mat", "black rack", "brown rack", "gray box", "lamp", "toy", "hand", "arm",
+    *(f"{paint} light" for paint in _PAINTS),
+    "held", "down", "closed", "touched",
+)  # fmt: skip
+_NUMBER = {name: at for at, name in enumerate(CLASSES)}
+_SMALL = PATCH // CELL
+_SEEN = 0.12  # of a patch that a thing must fill
+_RARE = {"held": 3.0, "down": 6.0, "closed": 3.0, "touched": 3.0}
+
+
+def labels(footage: Footage, at: int, seen: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """[patches, classes] of a filmed frame; `seen` is its map, moved as its picture was. In the order of rows."""
+    shot = footage.shots[footage.frames[at]]
+    made = np.zeros((GRID, GRID, len(CLASSES)), np.uint8)
+    for number in np.unique(seen):
+        if number == HAND:
+            names = ["hand"] + ["closed"] * (not shot.is_open)
+        elif number == ARM:
+            names = ["arm"]
+        elif number < len(footage.script.things):
+            thing = footage.script.things[number]
+            names = [thing.kind if thing.kind in ("lamp", "toy") else f"{thing.colour} {thing.kind}"]
+            if thing.kind == "lamp" and shot.lamp:
+                names.append(f"{shot.lamp} light")
+            if shot.held == thing.name:
+                names.append("held")
+            if thing.name in shot.touched:
+                names.append("touched")
+            if shot.travel.get(thing.name, 0.0) < BUTTON_DOWN:
+                names.append("down")
+        else:
+            continue
+        share = (seen == number).reshape(GRID, _SMALL, GRID, _SMALL).mean(axis=(1, 3)) > _SEEN
+        for name in names:
+            if name in _NUMBER:
+                made[..., _NUMBER[name]] |= share
+    return made.reshape(GRID * GRID, -1)
+
+
+def moved(picture: NDArray[np.uint8], seen: NDArray[np.uint8], dice: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Both, up to three cells aside: as if the camera had been turned a little."""
+    down, right = (int(value) for value in dice.integers(-3, 4, 2))
+    return _shifted(picture, down * CELL, right * CELL), _shifted(seen, down, right)
+
+
+def _shifted(array: NDArray[np.uint8], down: int, right: int) -> NDArray[np.uint8]:
+    rows = np.clip(np.arange(array.shape[0]) - down, 0, array.shape[0] - 1)
+    columns = np.clip(np.arange(array.shape[1]) - right, 0, array.shape[1] - 1)
+    return array[rows][:, columns]
+
+
+def varied(patches: Tensor, dice: torch.Generator) -> Tensor:
+    """Other light, picture by picture."""
+    count = patches.shape[0]
+    gain = 1 + 0.12 * torch.randn(count, 1, 3, 1, generator=dice) * 0.6 + 0.1 * torch.randn(count, 1, 1, 1, generator=dice)
+    shift = 0.06 * torch.randn(count, 1, 1, 1, generator=dice)
+    split = patches.view(count, patches.shape[1], 3, -1)
+    return (split * gain + shift).view_as(patches)
+
+
+class DenseHeads(nn.Module):
+    """Read the labels off the tower's states, its features and its taps, and where the hand is off the features."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.states, self.features, self.taps = (
+            nn.Linear(size, len(CLASSES)) for size in (width, hidden, hidden)
+        )
+        self.look, self.hand = nn.Linear(hidden, 1), nn.Sequential(nn.Linear(hidden, 64), nn.GELU(), nn.Linear(64, 4))
+        rare = torch.full((len(CLASSES),), 3.0)
+        for name, weight in _RARE.items():
+            rare[_NUMBER[name]] = weight
+        self.register_buffer("rare", rare, persistent=False)
+
+    def loss(self, features: Tensor, taps: Tensor, states: Tensor, wanted: Tensor, order: Tensor, hand: Tensor) -> Tensor:
+        """wanted [N, patches, classes] in rows; hand [N, 4]: where it is, and how far open."""
+        patch = wanted[:, order].float()
+        merged = patch.view(len(wanted), VISUAL, 4, -1).amax(2)
+        total = F.binary_cross_entropy_with_logits(self.states(states), patch, pos_weight=self.rare)
+        total = total + F.binary_cross_entropy_with_logits(self.features(features), merged, pos_weight=self.rare)
+        total = total + 0.5 * F.binary_cross_entropy_with_logits(self.taps(taps), merged, pos_weight=self.rare)
+        pooled = (self.look(features).softmax(1) * features).sum(1)
+        return total + 0.3 * F.smooth_l1_loss(self.hand(pooled), hand, beta=0.2)
+
+
+def hand_of(footage: Footage, at: int) -> NDArray[np.float32]:
+    shot = footage.shots[footage.frames[at]]
+    x, y, z = shot.gripper
+    return np.array([x * 8, y * 5, z * 12 - 1.5, shot.opening * 40 - 1], np.float32)
+
+
+def scores(heads: DenseHeads, states: Tensor, wanted: Tensor, order: Tensor) -> NDArray[np.float64]:
+    """True positives, positives and truths of each class."""
+    found, truth = (heads.states(states) > 0).numpy(), wanted[:, order].numpy() > 0
+    return np.stack([(found & truth).sum((0, 1)), found.sum((0, 1)), truth.sum((0, 1))]).astype(np.float64)
+
+
+assert SIDE % (PATCH * 2) == 0

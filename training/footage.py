@@ -1,0 +1,186 @@
+"""Footage: filmed training episodes, with the state of the world behind every frame and a map of what each picture shows.
+
+The whole script is played, and a stretch of it is filmed at the loop's ticks: physics is cheap, pictures are not. The rest is
+filmed now and then, so that a whole episode can be shown too. FOLDER/TASK-SEED.npy are pictures, .seg.npy maps, .pkl the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compass_edge.sim.catalogue import TASKS, write
+from compass_edge.sim.dice import Dice
+from compass_edge.sim.script import Script
+from compass_edge.sim.shot import Shot
+
+SIDE = 240  # pixels of a picture, as the model sees it
+CELL = 4  # pixels of a cell of the map
+EVERY = 2  # frames from tick to tick, as in the loop
+_SPARSE = 16  # frames from picture to picture outside of the stretch
+_LONGEST = 120  # ticks of a stretch
+HAND, ARM = 250, 251  # in a map, beside the numbers of things; 255 is everything else
+NOTHING = 255
+
+
+@dataclass(slots=True)
+class Footage:
+    """`frames` are the numbers of the frames that were filmed; `pictures[i]` shows `frames[i]`."""
+
+    script: Script
+    shots: list[Shot]
+    ends: list[int]
+    frames: list[int]
+    pictures: NDArray[np.uint8]
+    maps: NDArray[np.uint8]
+
+    @property
+    def key(self) -> str:
+        return f"{self.script.task}-{self.script.seed}"
+
+
+def training_script(task: str, seed: int) -> Script:
+    """With a wider manner than the benchmark's: how long something takes must tell little."""
+    script, dice = write(task, seed), Dice(task, seed, "training manner")
+    manner = replace(
+        script.manner,
+        speed=dice.uniform(0.7, 1.5),
+        pause=dice.uniform(0.15, 0.6),
+        regrasp=0.1,
+        miss=dice.choice((0.0, 0.0, 0.2)),
+        retreat=script.manner.retreat if script.manner.retreat == 1.0 else dice.choice((0.15, 0.5, 0.8)),
+    )
+    return replace(script, manner=manner)
+
+
+def film(task: str, seed: int, folder: Path) -> bool:
+    """False if the script could not be carried out: such an episode is left out."""
+    import mujoco
+
+    from compass_edge.sim.assets import panda_assets
+    from compass_edge.sim.performance import perform
+    from compass_edge.sim.world import World
+
+    script = training_script(task, seed)
+    worlds: list[World] = []
+    states: list[NDArray[np.float64]] = []
+
+    def on_frame(world: World) -> None:
+        worlds[:] = [world]
+        states.append(world.data.qpos.copy())
+
+    performance = perform(script, panda_assets(), on_frame)
+    if not performance.complete:
+        return False
+    frames = chosen_frames(performance.ends, len(performance.shots), Dice(task, seed, "stretch"))
+    (world,) = worlds
+    eyes = _Eyes(world, mujoco)
+    made, maps = [], []
+    try:
+        for frame in frames:
+            world.data.qpos[:] = states[frame]
+            mujoco.mj_forward(world.model, world.data)
+            world.shine(performance.shots[frame].lamp)
+            picture, seen = eyes.look(world)
+            made.append(picture)
+            maps.append(seen)
+    finally:
+        eyes.close()
+    stem = folder / f"{task}-{seed}"
+    np.save(stem.with_suffix(".npy"), np.stack(made))
+    np.save(stem.with_suffix(".seg.npy"), np.stack(maps))
+    with stem.with_suffix(".part").open("wb") as file:
+        pickle.dump((script, performance.shots, performance.ends, frames), file)
+    stem.with_suffix(".part").rename(stem.with_suffix(".pkl"))
+    return True
+
+
+def chosen_frames(ends: Sequence[int], count: int, dice: Dice) -> list[int]:
+    """The first frame, a stretch of whole steps at every tick, and a few of the rest."""
+    begins = [0, *ends[:-1]]
+    first = dice.whole(0, len(ends) - 1) if dice.chance(0.7) else 0
+    while first > 0 and (count - begins[first]) // EVERY < _LONGEST * 0.6:
+        first -= 1
+    start = begins[first] - begins[first] % EVERY
+    stop = min(count, start + _LONGEST * EVERY)
+    dense = set(range(start, stop, EVERY))
+    return sorted(dense | set(range(0, count, _SPARSE)))
+
+
+def load(folder: Path, part: Callable[[str], bool] = lambda key: True) -> list[Footage]:
+    found = []
+    for path in sorted(folder.glob("*.pkl")):
+        if part(path.stem):
+            with path.open("rb") as file:
+                script, shots, ends, frames = pickle.load(file)
+            pictures = np.load(path.with_suffix(".npy"), mmap_mode="r")
+            found.append(Footage(script, shots, ends, frames, pictures, np.load(path.with_suffix(".seg.npy"))))
+    return found
+
+
+class _Eyes:
+    """Pictures at half their drawn size, and which thing each cell shows."""
+
+    def __init__(self, world: Any, mujoco: Any) -> None:
+        model = world.model
+        self._colours = mujoco.Renderer(model, 2 * SIDE, 2 * SIDE, max_geom=400)
+        self._masks = mujoco.Renderer(model, SIDE, SIDE, max_geom=400)
+        self._masks.enable_segmentation_rendering()
+        self._masks.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = 0
+        self._geom = int(mujoco.mjtObj.mjOBJ_GEOM)
+        bodies = {model.body(name).id: index for index, name in enumerate(world.things)}
+        self._of = np.full(model.ngeom + 1, NOTHING, np.uint8)
+        for geom in range(model.ngeom):
+            body = int(model.geom_bodyid[geom])
+            parent = int(model.body_parentid[body])
+            name = model.body(body).name
+            if body in bodies or parent in bodies:
+                self._of[geom] = bodies.get(body, bodies.get(parent))
+            elif "finger" in name or "hand" in name or "gripper" in name or "tip" in name:
+                self._of[geom] = HAND
+            elif "link" in name:
+                self._of[geom] = ARM
+
+    def look(self, world: Any) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        self._colours.update_scene(world.data, "front")
+        drawn = self._colours.render().astype(np.uint16)
+        total = drawn[::2, ::2] + drawn[1::2, ::2] + drawn[::2, 1::2] + drawn[1::2, 1::2]
+        picture = ((total + 2) >> 2).astype(np.uint8)
+        self._masks.update_scene(world.data, "front")
+        found = self._masks.render()[CELL // 2 :: CELL, CELL // 2 :: CELL]
+        return picture, self._of[np.where(found[..., 1] == self._geom, found[..., 0], -1)]
+
+    def close(self) -> None:
+        self._colours.close()
+        self._masks.close()
+
+
+def film_until(folder: Path, first_seed: int, seconds: float) -> int:
+    """Task after task, seed after seed, as long as there is time; what is there already is left alone."""
+    from compass_edge.sim.gl import choose_gl
+
+    os.environ.setdefault("LP_NUM_THREADS", "1")
+    choose_gl()
+    folder.mkdir(parents=True, exist_ok=True)
+    began, made, seed = time.monotonic(), 0, first_seed
+    while True:
+        for task in TASKS:
+            if time.monotonic() - began > seconds:
+                return made
+            if not (folder / f"{task}-{seed}.pkl").exists():
+                made += film(task, seed, folder)
+        seed += 1
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(film_until(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])))

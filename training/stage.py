@@ -1,0 +1,299 @@
+"""A stage: the deeds that make sense on a table, and what a frame shows of them, in the Verifier's words.
+
+All is a function of the simulator's state, and of nothing that the frames themselves could not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from compass_edge.sim.acts import Carry, Lift, Press, Tap
+from compass_edge.sim.deed import Deed, bare
+from compass_edge.sim.script import Script
+from compass_edge.sim.shot import Shot
+from compass_edge.sim.subtasks import deed_of, hunted, told
+from compass_edge.sim.things import MOVABLE, NEAR, Place, Thing
+
+_OVER = 0.055  # metres aside within which the hand is over something
+_UP = 0.04  # above its rest a thing is up
+_LOW = 0.045  # of the hand over a mat: it touches
+_DOWN = -0.005  # of a cap
+SIDES = ("leftmost", "middle", "rightmost")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A deed with what it is about: the thing, and the places of a move. A thing of None: whichever block it is."""
+
+    deed: Deed
+    thing: Thing | None = None
+    origin: Place | None = None
+    goal: Place | None = None  # None with a move: whichever box it is
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a frame shows of a part, as words, and the states that decide."""
+
+    text: str
+    origin: str = ""
+    goal: str = ""
+    state: str = ""
+
+
+class Stage:
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.places = {place.name: place for place in script.places}
+        self.things = [thing for thing in script.things if thing.kind != "toy"]
+        self.movable = [thing for thing in self.things if thing.kind in MOVABLE]
+        self.buttons = [thing for thing in self.things if thing.kind == "button"]
+        self.boxes = [place for place in script.places if place.within is not None]
+        self.deeds = [deed_of(step.sentence, step.facts) for step in script.steps]
+        wanted = script.instruction.rstrip(".").split()[-2]
+        self.plan = hunted(script.task, self.deeds, wanted)
+
+    def part(self, at: int) -> Part:
+        """The script's own step, in an Orienter's words."""
+        deed, act = told(self.script.task, self.deeds, at), self.script.steps[at].act
+        if isinstance(act, Carry):
+            goal = act.place if deed.goal == act.place.name else None
+            return Part(deed, act.thing, self.places[deed.origin], goal)
+        if isinstance(act, Lift):
+            return Part(deed, None if "lamp" in deed.what else act.thing)
+        return Part(deed, act.button if isinstance(act, Press) else act.mat if isinstance(act, Tap) else None)
+
+    # -- other deeds -----------------------------------------------------------------------------------------------
+
+    def others(self, shot: Shot) -> list[Part]:
+        """What else could be asked for on this table as it is."""
+        found = [Part(Deed("press", self._button(button)), button) for button in self.buttons]
+        if self.script.task == "Q4":
+            found += [Part(Deed("tap", f"the {thing.colour} mat"), thing) for thing in self.things if thing.kind == "mat"]
+        for thing in self.movable:
+            if thing.kind == "block" and thing.size < 0.017:  # hidden under covers: nobody asks for it
+                continue
+            what = self._name(thing, shot)
+            found.append(Part(Deed("lift", what), thing))
+            origin = self.place_of(thing, shot)
+            if origin is None:
+                continue
+            for goal in self._goals(thing):
+                if goal.name != origin.name and thing_word(thing) != bare(goal.name):
+                    into = "into" if goal.within is not None or "slot" in goal.name else "onto"
+                    found.append(Part(Deed("move", self._plain(thing), origin.name, goal.name, into), thing, origin, goal))
+        return found
+
+    def _goals(self, thing: Thing) -> list[Place]:
+        if thing.kind == "tube":
+            return [place for place in self.places.values() if "slot" in place.name]
+        return [place for place in self.places.values() if "slot" not in place.name]
+
+    def _button(self, button: Thing) -> str:
+        if self.script.task == "R2":
+            row = sorted(self.buttons, key=lambda one: one.at[1])
+            return f"the {SIDES[row.index(button)]} button"
+        return f"the {button.colour} button"
+
+    def _plain(self, thing: Thing) -> str:
+        return f"the tube with the {thing.colour} cap" if thing.kind == "tube" else f"the {thing.colour} {thing.kind}"
+
+    def _name(self, thing: Thing, shot: Shot) -> str:
+        """With its side, where several look alike."""
+        alike = [one for one in self.movable if (one.kind, one.colour) == (thing.kind, thing.colour)]
+        if len(alike) == 1:
+            return self._plain(thing)
+        row = sorted(alike, key=lambda one: shot.bodies[one.name][1])
+        sides = SIDES if len(row) == 3 else ("left", "right")
+        return f"the {sides[row.index(thing)]} {thing.colour} {thing.kind}"
+
+    def place_of(self, thing: Thing, shot: Shot) -> Place | None:
+        """Where it stands, by name."""
+        standing = [place for place in self.places.values() if self._stands(thing, place, shot)]
+        return min(standing, key=lambda place: -place.base) if standing else None
+
+    # -- what a frame shows ----------------------------------------------------------------------------------------
+
+    def sight(self, part: Part, shot: Shot, rest: float, under: str = "") -> Sight:
+        """`rest`: how high the thing is when it rests; `under`: what was seen beneath it when it was up."""
+        match part.deed.kind:
+            case "move":
+                return self._move(part, shot)
+            case "lift":
+                return self._lift(part, shot, rest, under)
+            case "press":
+                assert part.thing is not None
+                state = "down" if shot.travel[part.thing.name] < _DOWN else "up"
+                return Sight(f"{bare(part.deed.what)}: {state}; hand: {self._over(part.thing.at, shot)}", state=state)
+            case "tap":
+                assert part.thing is not None
+                over = self._over(part.thing.at, shot)
+                state = "touched" if over != "away" and shot.gripper[2] < _LOW else "free"
+                return Sight(f"{bare(part.deed.what)}: {state}; hand: {over}", state=state)
+            case "watch":
+                state = shot.lamp or "dark"
+                return Sight(f"lamp: {state}{under}", state=state)
+
+    def _move(self, part: Part, shot: Shot) -> Sight:
+        assert part.thing is not None and part.origin is not None
+        goal = part.goal or self._nearest_box(part.thing, shot)
+        before = self.content(part.origin, shot, part.thing)
+        after = self.content(goal, shot, part.thing) if goal is not None else "not seen"
+        name = bare(goal.name) if goal is not None else "gray boxes"
+        hand = "open" if shot.is_open else "closed"
+        if shot.held and not any(self._stands(self._thing(shot.held), place, shot) for place in self.places.values()):
+            hand = thing_word(self._thing(shot.held))
+        where = "away"
+        for place in (goal, part.origin):
+            if place is not None and self._over(place.at, shot) != "away":
+                where = f"over {bare(place.name)}"
+                break
+        return Sight(f"{bare(part.origin.name)}: {before}; {name}: {after}; hand: {hand}, {where}", before, after, hand)
+
+    def content(self, place: Place, shot: Shot, subject: Thing) -> str:
+        """What stands there. The inside of a box cannot be seen: only what was just put there is known."""
+        if place.within is not None:
+            x, y, z = shot.bodies[subject.name]
+            inside = max(abs(x - place.at[0]), abs(y - place.at[1])) < place.within and z < subject.rest(place.base) + 0.05
+            return thing_word(subject) if inside and shot.held != subject.name else "not seen"
+        there = [thing for thing in self.movable if self._stands(thing, place, shot)]
+        if not there:
+            return "empty"
+        top = max(there, key=lambda thing: (thing.kind == "cover", shot.bodies[thing.name][2]))
+        return thing_word(top) + (" gripped" if self._gripped(top, shot) else "")
+
+    def _lift(self, part: Part, shot: Shot, rest: float, under: str) -> Sight:
+        thing = part.thing
+        if thing is None:
+            blocks = [one for one in self.movable if one.kind == "block"]
+            busy = [one for one in blocks if shot.bodies[one.name][2] > rest + _UP or self._gripped(one, shot)]
+            if not busy:
+                return Sight("blocks: down; hand: " + ("open" if shot.is_open else "closed"), state="down")
+            thing = busy[0]
+            name = thing_word(thing)
+        else:
+            name = bare(part.deed.what)
+        raised = shot.bodies[thing.name][2] > rest + _UP
+        state = "up" if raised else "gripped" if self._gripped(thing, shot) else "down"
+        beneath = self.beneath(thing, shot) if raised else under
+        at = shot.bodies[thing.name][:2]
+        return Sight(f"{name}: {state}{beneath}; hand: {self._over(at, shot)}", state=state, goal=beneath)
+
+    def beneath(self, thing: Thing, shot: Shot) -> str:
+        """What a raised cover shows."""
+        if thing.kind != "cover":
+            return ""
+        x, y, _ = shot.bodies[thing.name]
+        near = [one for one in self.movable if one.kind == "block" and max(abs(shot.bodies[one.name][0] - x), abs(shot.bodies[one.name][1] - y)) < 0.05]
+        return f", {thing_word(near[0])} under it" if near else ""
+
+    def _thing(self, name: str) -> Thing:
+        return next(thing for thing in self.things if thing.name == name)
+
+    def _stands(self, thing: Thing, place: Place, shot: Shot) -> bool:
+        if place.within is not None:
+            return False
+        x, y, z = shot.bodies[thing.name]
+        aside = max(abs(x - place.at[0]), abs(y - place.at[1]))
+        return aside < NEAR[thing.kind] + 0.004 and abs(z - thing.rest(place.base)) < 0.014
+
+    def _gripped(self, thing: Thing, shot: Shot) -> bool:
+        x, y, _ = shot.bodies[thing.name]
+        near = max(abs(shot.gripper[0] - x), abs(shot.gripper[1] - y)) < 0.03
+        low = shot.gripper[2] < shot.bodies[thing.name][2] + 0.075
+        return shot.held == thing.name or thing.name in shot.touched or (near and low and not shot.is_open)
+
+    def _nearest_box(self, subject: Thing, shot: Shot) -> Place | None:
+        for place in self.boxes:
+            if self.content(place, shot, subject) != "not seen" or self._over(place.at, shot) != "away":
+                return place
+        return None
+
+    def _over(self, at: Sequence[float], shot: Shot) -> str:
+        return "over it" if max(abs(shot.gripper[0] - at[0]), abs(shot.gripper[1] - at[1])) < _OVER else "away"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    start: str
+    during: str
+    candidate: str
+    change: str
+    verdict: str
+
+
+def judge(stage: Stage, part: Part, start: Shot, during: Shot, candidate: Shot, rest: float) -> Judgement:
+    """What three frames show of a part, and whether it was done: by what they show alone."""
+    first = stage.sight(part, start, rest)
+    middle = stage.sight(part, during, rest)
+    deed, what = part.deed, bare(part.deed.what)
+    if deed.kind == "watch":
+        shown = middle.state if middle.state != "dark" else ""
+        last = stage.sight(part, candidate, rest, f" after {shown}" if shown and candidate.lamp is None else "")
+        done = first.state == "dark" and shown and last.state == "dark"
+        change = "on and dark again" if done else "on" if last.state != "dark" else "none"
+        return Judgement(first.text, middle.text, last.text, change, "done" if done else "not_done")
+    if deed.kind in ("press", "tap"):
+        rest_state, act_state = ("up", "down") if deed.kind == "press" else ("free", "touched")
+        last = stage.sight(part, candidate, rest)
+        done = first.state == rest_state == last.state and middle.state == act_state
+        change = "down and up again" if done else "down" if last.state == act_state else "none"
+        return Judgement(first.text, middle.text, last.text, change, "done" if done else "not_done")
+    if deed.kind == "lift":
+        last = stage.sight(part, candidate, rest, middle.goal if middle.state == "up" else "")
+        done = first.state == "down" == last.state and middle.state == "up"
+        change = "up and down again" if done else last.state if last.state != "down" else "none"
+        return Judgement(first.text, middle.text, last.text, change, "done" if done else "not_done")
+    assert part.thing is not None and part.origin is not None
+    last, subject = stage.sight(part, candidate, rest), thing_word(part.thing)
+    moved = first.origin.startswith(subject) and first.goal != subject and last.goal == subject and last.origin != subject
+    there = first.goal == subject and not first.origin.startswith(subject)
+    if moved:
+        goal = bare(part.goal.name) if part.goal is not None else last.text.split("; ")[1].split(":")[0]
+        return Judgement(first.text, middle.text, last.text, f"{what} from {bare(part.origin.name)} to {goal}", "done")
+    change = "already there" if there else "in the hand" if last.state == subject else "not released" if last.goal == f"{subject} gripped" else "none"
+    return Judgement(first.text, middle.text, last.text, change, "already_done" if there else "not_done")
+
+
+def thing_word(thing: Thing) -> str:
+    return f"{thing.colour} {thing.kind}"
+
+
+def rest_of(part: Part, shots: Sequence[Shot], begin: int) -> float:
+    """How high its thing rests during a step that begins there."""
+    thing = part.thing
+    if part.deed.kind == "lift" and thing is None:
+        return min(point[2] for name, point in shots[begin].bodies.items())
+    if thing is None or thing.name not in shots[begin].bodies:
+        return 0.0
+    if shots[begin].held == thing.name:
+        return min(shot.bodies[thing.name][2] for shot in shots)
+    return shots[begin].bodies[thing.name][2]
+
+
+def objects(stage: Stage, shot: Shot) -> list[tuple[str, int]]:
+    """What stands on the table, for the Orienter's first look: movable things with their places, then the rest by kind."""
+    found: list[tuple[str, int]] = []
+    counted: dict[str, int] = {}
+    covered = [thing for thing in stage.movable if thing.kind == "cover"]
+    for thing in sorted(stage.movable, key=lambda one: (one.kind != "block", one.kind, round(shot.bodies[one.name][1], 2))):
+        if thing.kind == "cover":
+            counted[thing_word(thing)] = counted.get(thing_word(thing), 0) + 1
+            continue
+        if any(max(abs(shot.bodies[one.name][0] - shot.bodies[thing.name][0]), abs(shot.bodies[one.name][1] - shot.bodies[thing.name][1])) < 0.03
+               for one in covered):  # fmt: skip
+            continue  # under a cover
+        place = stage.place_of(thing, shot)
+        name = thing_word(thing) + (f" at {bare(place.name)}" if place is not None else "")
+        if all(name != known for known, _ in found):
+            found.append((name, 1))
+    still = [thing for thing in stage.things if thing.kind not in MOVABLE]
+    for thing in sorted(still, key=lambda one: (one.kind, one.colour)):
+        word = "lamp" if thing.kind == "lamp" else thing_word(thing)
+        counted[word] = counted.get(word, 0) + 1
+    return [*found, *counted.items()]
+
+
+def words_of(facts: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {value}" for name, value in facts.items())

@@ -1,0 +1,110 @@
+"""Trains the vision tower on dense labels.
+
+    python -m training.tower FOOTAGE OUT.pt --steps 3000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from training.crew import Crew, launched
+from training.dense import CLASSES, DenseHeads, hand_of, labels, moved, scores, varied
+from training.footage import Footage, load
+from training.model import Size, Tiny, config
+
+_TOKENS = {"image_token_id": 1, "video_token_id": 2, "vision_start_token_id": 3, "vision_end_token_id": 4, "eos_token_id": 5}
+_BATCH = 24  # pictures a process
+
+
+def rate(step: int, steps: int, top: float, *, warm: int = 100, hold: float = 0.4, floor: float = 0.02) -> float:
+    """Up, level, and down a quarter of a cosine."""
+    if step < warm:
+        return top * (step + 1) / warm
+    part = max(0.0, (step / steps - hold) / (1 - hold))
+    return top * (floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(part, 1.0))))
+
+
+def batch(films: list[Footage], dice: np.random.Generator, count: int, *, shift: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    pictures, wanted, hands = [], [], []
+    for _ in range(count):
+        film = films[dice.integers(len(films))]
+        at = int(dice.integers(len(film.frames)))
+        picture, seen = film.pictures[at], film.maps[at]
+        if shift:
+            picture, seen = moved(picture, seen, dice)
+        pictures.append(picture)
+        wanted.append(labels(film, at, seen))
+        hands.append(hand_of(film, at))
+    return tuple(torch.from_numpy(np.stack(one)) for one in (pictures, wanted, hands))  # type: ignore[return-value]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("footage", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--rate", type=float, default=1.5e-3)
+    parser.add_argument("--crew", type=int, default=2)
+    parser.add_argument("--start", type=Path)
+    parser.add_argument("--rank", type=int, default=-1)
+    given = parser.parse_args()
+    if given.rank < 0:
+        return launched("training.tower", sys.argv[1:], given.crew)
+    crew = Crew(given.rank, given.crew, 29531)
+    torch.manual_seed(0)
+    model = Tiny(config(Size(), 16, _TOKENS))
+    heads = DenseHeads(Size().tower, Size().hidden)
+    if given.start:
+        found = torch.load(given.start, weights_only=True)
+        model.model.visual.load_state_dict(found["visual"])
+        heads.load_state_dict(found["heads"])
+    films = load(given.footage, lambda key: int(key.split("-")[1]) >= 10_000)
+    tuning = load(given.footage, lambda key: int(key.split("-")[1]) < 10_000)
+    if crew.leads:
+        print(len(films), "films", sum(len(film.frames) for film in films), "frames", len(tuning), "for tuning", flush=True)
+    parameters = [*model.model.visual.parameters(), *heads.parameters()]
+    optimizer = torch.optim.AdamW(
+        [{"params": [one for one in parameters if one.ndim > 1], "weight_decay": 0.03},
+         {"params": [one for one in parameters if one.ndim <= 1], "weight_decay": 0.0}], betas=(0.9, 0.97), fused=True,
+    )  # fmt: skip
+    dice = np.random.default_rng(1000 + given.rank)
+    chance = torch.Generator().manual_seed(given.rank)
+    began, mean = time.monotonic(), 0.0
+    for step in range(given.steps):
+        pictures, wanted, hands = batch(films, dice, _BATCH, shift=True)
+        features, taps, states = model.tower(varied(model.patches(pictures), chance))
+        loss = heads.loss(features, taps, states, wanted, model.order, hands)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        crew.average(parameters, 1.0)
+        for group in optimizer.param_groups:
+            group["lr"] = rate(step, given.steps, given.rate)
+        optimizer.step()
+        mean = loss.item() if step == 0 else 0.98 * mean + 0.02 * loss.item()
+        if (step + 1) % 250 == 0 or step + 1 == given.steps:
+            with torch.no_grad():
+                told = np.zeros((3, len(CLASSES)))
+                judge = np.random.default_rng(7 + given.rank)
+                for _ in range(4):
+                    pictures, wanted, _ = batch(tuning or films, judge, 24, shift=False)
+                    told += scores(heads, model.tower(model.patches(pictures))[2], wanted, model.order)
+            told = sum(crew.gathered(told))
+            if crew.leads:
+                f1 = 2 * told[0] / np.maximum(told[1] + told[2], 1)
+                by_kind = {kind: round(float(np.mean([f1[at] for at, name in enumerate(CLASSES) if name.endswith(kind) and told[2][at] > 20])), 3)
+                           for kind in ("block", "tube", "cover", "button", "mat", "light", "held", "down", "closed", "touched", "hand")}  # fmt: skip
+                print(json.dumps({"step": step + 1, "minutes": round((time.monotonic() - began) / 60, 1), "loss": round(mean, 4), "f1": by_kind}), flush=True)
+                torch.save({"visual": model.model.visual.state_dict(), "heads": heads.state_dict()}, given.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
