@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compass_edge.sim.catalogue import TASKS, write
+from compass_edge.errors import UsageError
+from compass_edge.sim.catalogue import TASKS, split, write
 from compass_edge.sim.dice import Dice
 from compass_edge.sim.script import Script
 from compass_edge.sim.shot import Shot
@@ -49,6 +50,8 @@ class Footage:
 
 def training_script(task: str, seed: int) -> Script:
     """With a wider manner than the benchmark's: how long something takes must tell little."""
+    if split(seed) not in ("train", "tuning"):
+        raise UsageError(f"Seed {seed} is for {split(seed)}: no model may be trained on it. Training seeds begin at 10000.")
     script, dice = write(task, seed), Dice(task, seed, "training manner")
     manner = replace(
         script.manner,

@@ -5,7 +5,7 @@ All is a function of the simulator's state, and of nothing that the frames thems
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compass_edge.sim.acts import Carry, Lift, Press, Tap
@@ -177,8 +177,10 @@ class Stage:
         raised = shot.bodies[thing.name][2] > rest + _UP
         state = "up" if raised else "gripped" if self._gripped(thing, shot) else "down"
         beneath = self.beneath(thing, shot) if raised else under
+        place = self.place_of(thing, shot) if state == "down" and part.thing is not None else None
+        where = f" at {bare(place.name)}" if place is not None else ""
         at = shot.bodies[thing.name][:2]
-        return Sight(f"{name}: {state}{beneath}; hand: {self._over(at, shot)}", state=state, goal=beneath)
+        return Sight(f"{name}: {state}{where}{beneath}; hand: {self._over(at, shot)}", origin=where, state=state, goal=beneath)
 
     def beneath(self, thing: Thing, shot: Shot) -> str:
         """What a raised cover shows."""
@@ -242,8 +244,10 @@ def judge(stage: Stage, part: Part, start: Shot, during: Shot, candidate: Shot, 
         return Judgement(first.text, middle.text, last.text, change, "done" if done else "not_done")
     if deed.kind == "lift":
         last = stage.sight(part, candidate, rest, middle.goal if middle.state == "up" else "")
-        done = first.state == "down" == last.state and middle.state == "up"
+        done = first.state == "down" == last.state and middle.state == "up" and first.origin == last.origin
         change = "up and down again" if done else last.state if last.state != "down" else "none"
+        if last.state == "down" and first.origin != last.origin:
+            change = "moved"
         return Judgement(first.text, middle.text, last.text, change, "done" if done else "not_done")
     assert part.thing is not None and part.origin is not None
     last, subject = stage.sight(part, candidate, rest), thing_word(part.thing)
@@ -293,7 +297,3 @@ def objects(stage: Stage, shot: Shot) -> list[tuple[str, int]]:
         word = "lamp" if thing.kind == "lamp" else thing_word(thing)
         counted[word] = counted.get(word, 0) + 1
     return [*found, *counted.items()]
-
-
-def words_of(facts: Mapping[str, str]) -> str:
-    return "; ".join(f"{name}: {value}" for name, value in facts.items())

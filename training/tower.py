@@ -20,7 +20,7 @@ from training.dense import CLASSES, DenseHeads, hand_of, labels, moved, scores, 
 from training.footage import Footage, load
 from training.model import Size, Tiny, config
 
-_TOKENS = {"image_token_id": 1, "video_token_id": 2, "vision_start_token_id": 3, "vision_end_token_id": 4, "eos_token_id": 5}
+TOKENS = {"image_token_id": 1, "video_token_id": 2, "vision_start_token_id": 3, "vision_end_token_id": 4, "eos_token_id": 5}
 _BATCH = 24  # pictures a process
 
 
@@ -60,7 +60,7 @@ def main() -> int:
         return launched("training.tower", sys.argv[1:], given.crew)
     crew = Crew(given.rank, given.crew, 29531)
     torch.manual_seed(0)
-    model = Tiny(config(Size(), 16, _TOKENS))
+    model = Tiny(config(Size(), 16, TOKENS))
     heads = DenseHeads(Size().tower, Size().hidden)
     if given.start:
         found = torch.load(given.start, weights_only=True)

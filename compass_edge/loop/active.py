@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from compass_edge.loop.candidate import Candidate, CandidateRule, Watch
 from compass_edge.loop.mark import Mark
+from compass_edge.loop.middle import MiddleRule
 from compass_edge.loop.plan import Subtask
 
 
@@ -80,16 +81,7 @@ class ActiveStep:
         fresh = ActiveStep(self.step_id, self.subtask, frame)
         return replace(fresh, verifications=self.verifications, stalled=self.stalled)
 
-    def during(self, candidate: Mark) -> Mark:
-        """The middle frame for V.
-
-        A state that lasts is shown half way to the candidate. A brief interaction must itself be seen: the frame at which
-        P's curve rose most, where the button went down.
-        """
+    def during(self, candidate: Mark, rule: MiddleRule) -> Mark:
+        """The middle frame for V."""
         between = [scored for scored in self.clip if scored.frame.seq < candidate.seq]
-        if not between:
-            return self.began
-        if self.subtask.completion != "brief":
-            return between[len(between) // 2].frame
-        rises = [b.score - a for a, b in zip((0.0, *(scored.score for scored in between)), between, strict=False)]
-        return between[rises.index(max(rises))].frame
+        return rule.choose(between, self.subtask.completion, self.verifications) if between else self.began

@@ -110,13 +110,13 @@ def _in_flight(state: State, active: ActiveStep) -> Command:
         return Stall()
     if active.candidate is not None:
         found = active.candidate
-        return Propose(found.frame, active.during(found.frame), found.score, found.reason)
+        return Propose(found.frame, active.during(found.frame, state.settings.middle), found.score, found.reason)
     if not state.over:
         return Score(state.cursor)
     if active.stalled:
         return End("stalled")
     if active.clip and active.tried < active.newest.seq:
-        return Propose(active.newest, active.during(active.newest), active.local, "end")
+        return Propose(active.newest, active.during(active.newest, state.settings.middle), active.local, "end")
     return End("incomplete")
 
 

@@ -9,9 +9,11 @@ from typing import Any, Literal
 
 from compass_edge.errors import UsageError
 from compass_edge.loop.candidate import CandidateRule
+from compass_edge.loop.middle import MiddleRule
 
 # The paper's ablation of the expected transition: V is told it; only O writes it; nobody does.
 Tau = Literal["everywhere", "orienter", "nowhere"]
+_RULES: dict[str, type[CandidateRule] | type[MiddleRule]] = {"candidate": CandidateRule, "middle": MiddleRule}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Settings:
     max_looks: int = 8
     tau: Tau = "everywhere"
     candidate: CandidateRule = field(default_factory=CandidateRule)
+    middle: MiddleRule = field(default_factory=MiddleRule)
 
     def __post_init__(self) -> None:
         for name in ("every", "max_verifications", "max_steps", "max_attempts", "look_again", "max_looks"):
@@ -44,10 +47,11 @@ class Settings:
         for key in values:
             if key not in known:
                 raise UsageError(f"There is no setting '{key}'. There are: {', '.join(sorted(known))}.")
-        rule = values.get("candidate", {})
-        return cls(
-            **{**values, "candidate": rule if isinstance(rule, CandidateRule) else CandidateRule.from_dict(rule)}
-        )
+        rules = {
+            name: rule if isinstance(rule := values.get(name, {}), kind) else kind.from_dict(rule)
+            for name, kind in _RULES.items()
+        }
+        return cls(**{**values, **rules})
 
     def overlaid(self, path: str) -> Settings:
         """With what a JSON file says otherwise, for example one that `compass-edge calibrate --out` wrote."""
@@ -55,10 +59,10 @@ class Settings:
             values = json.loads(Path(path).read_text("utf-8"))
         except (OSError, ValueError) as error:
             raise UsageError(f"The settings '{path}' must be a readable JSON file: {error}.") from error
-        if not isinstance(values, dict) or not isinstance(values.get("candidate", {}), dict):
-            raise UsageError(f"The settings '{path}' must be a JSON object, and so must its 'candidate'.")
-        rule = {**asdict(self.candidate), **values.get("candidate", {})}
+        if not isinstance(values, dict) or not all(isinstance(values.get(name, {}), dict) for name in _RULES):
+            raise UsageError(f"The settings '{path}' must be a JSON object, and so must its {' and '.join(_RULES)}.")
+        rules = {name: {**asdict(getattr(self, name)), **values.get(name, {})} for name in _RULES}
         try:
-            return Settings.from_dict({**asdict(self), **values, "candidate": rule})
+            return Settings.from_dict({**asdict(self), **values, **rules})
         except UsageError as error:
             raise UsageError(f"The settings '{path}': {error}") from error

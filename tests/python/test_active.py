@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from story import after, begun, mark, oriented, scored
 
+from compass_edge.errors import UsageError
+from compass_edge.loop.middle import MiddleRule
+from compass_edge.loop.settings import Settings
 from compass_edge.loop.state import State, apply
 
 IN_FLIGHT = [oriented(0, 3), begun(1, 0)]
@@ -56,11 +59,35 @@ class TestDuring:
 
     def test_a_lasting_step_is_shown_half_way(self) -> None:
         state = after(IN_FLIGHT, scored(1, 0.1, 0.8, 0.9, 0.9, 0.9))
-        assert state.the_step.during(mark(5)) == mark(3)
+        assert state.the_step.during(mark(5), MiddleRule()) == mark(3)
 
     def test_a_brief_one_where_the_curve_rose_most(self) -> None:
         state = after(oriented(0, 1), begun(1, 0, "brief"), scored(1, 0.1, 0.8, 0.9, 0.9, 0.9))
-        assert state.the_step.during(mark(5)) == mark(2)
+        assert state.the_step.during(mark(5), MiddleRule()) == mark(2)
 
     def test_without_a_frame_between_it_is_the_start(self) -> None:
-        assert after(IN_FLIGHT, scored(1, 0.9)).the_step.during(mark(1)) == mark(0)
+        assert after(IN_FLIGHT, scored(1, 0.9)).the_step.during(mark(1), MiddleRule()) == mark(0)
+
+    def test_with_a_score_to_look_for_it_is_the_frame_nearest_to_it(self) -> None:
+        state = after(oriented(0, 1), begun(1, 0, "brief"), scored(1, 0.3, 0.7, 0.85, 0.93, 1.0, 1.0))
+        assert state.the_step.during(mark(6), MiddleRule(brief=0.9)) == mark(4)
+        assert state.the_step.during(mark(6), MiddleRule(brief=0.72)) == mark(2)
+        assert state.the_step.during(mark(6), MiddleRule(lasting=0.3)) == mark(2), "of another kind of step: the steepest rise"
+
+    def test_the_later_of_two_that_are_as_near(self) -> None:
+        state = after(IN_FLIGHT, scored(1, 0.5, 0.9, 0.9, 0.9, 1.0))
+        assert state.the_step.during(mark(5), MiddleRule(lasting=0.9)) == mark(4)
+
+    def test_each_rejection_tries_another_frame_above_and_below_in_turn(self) -> None:
+        between = after(IN_FLIGHT, scored(1, *[tenth / 10 for tenth in range(1, 11)])).the_step.clip
+        rule = MiddleRule(lasting=0.5, spread=0.1)
+        tried = [rule.choose(between, "lasting", rejections).seq // 10 for rejections in range(6)]
+        assert tried == [5, 6, 4, 7, 3, 8]
+
+    @pytest.mark.parametrize(
+        ("values", "said"),
+        [({"brief": 2}, "a score above 0"), ({"spread": -1}, "middle.spread"), ({"early": 1}, "no setting 'middle.early'")],
+    )
+    def test_what_is_no_rule_is_refused(self, values: dict[str, float], said: str) -> None:
+        with pytest.raises(UsageError, match=said):
+            Settings.from_dict({"middle": values})

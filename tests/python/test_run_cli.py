@@ -77,7 +77,7 @@ def test_a_scenario_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("run",), "Models for live use come with the engines"),
+        (("run",), "A run needs a VIDEO (with --task) or --scripted NAME"),
         (("run", "--scripted", "nope"), "There is no scenario 'nope'. There are: bad-replies, dropped-frames,"),
         (("run", "--scripted", "no/such.json"), "cannot be read: No such file"),
         (("run", "--scripted", "stall", "--speed", "0"), "expected a number above 0 or 'max', got 0"),
@@ -167,7 +167,7 @@ def test_settings_come_from_a_file(tmp_path: Path) -> None:
     [
         ("{", "must be a readable JSON file"),
         ("[]", "must be a JSON object"),
-        ('{"candidate": 3}', "so must its 'candidate'"),
+        ('{"candidate": 3}', "so must its candidate and middle"),
         ('{"candidate": {"hi": 1}}', "There is no setting 'candidate.hi'"),
         ('{"max_frames": 1}', "max_frames must be a whole number of at least 4"),
         ('{"every": 20}', "is every 10 frames, and 20 came"),

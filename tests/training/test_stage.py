@@ -1,0 +1,81 @@
+"""What a frame shows of a step, in words, and what three frames prove: held against the simulator's own predicates."""
+
+from __future__ import annotations
+
+import pytest
+from performed import played
+
+from compass_edge.errors import UsageError
+from compass_edge.sim.catalogue import TASKS
+from training.footage import chosen_frames, training_script
+from training.samples import evidence
+from training.stage import Stage, judge, objects, rest_of
+
+_SOME = ("S2", "S3", "S4", "S7", "Q2", "Q4", "Q6", "Q8", "R1", "R6", "R8")
+
+
+@pytest.mark.parametrize("task", _SOME)
+def test_every_step_is_done_at_its_end_and_not_before(task: str) -> None:
+    film = played(task)
+    stage = Stage(film.script)
+    for step, end in enumerate(film.ends):
+        begin = film.ends[step - 1] if step else 0
+        part = stage.part(step)
+        rest = rest_of(part, film.shots, begin)
+        shows = evidence(stage, part, film, begin, end, rest)
+        assert shows, f"no frame of '{part.deed.outcome}' shows it"
+        during = film.shots[shows[len(shows) // 2]]
+        assert judge(stage, part, film.shots[begin], during, film.shots[end], rest).verdict == "done"
+        if part.deed.kind != "watch":
+            assert judge(stage, part, film.shots[begin], film.shots[begin], film.shots[begin + 1], rest).verdict == "not_done"
+            assert judge(stage, part, film.shots[begin], during, during, rest).verdict == "not_done"
+
+
+@pytest.mark.parametrize("task", ["S2", "Q5", "Q6", "R2", "R7"])
+def test_nothing_else_is_done_by_it(task: str) -> None:
+    film = played(task)
+    stage = Stage(film.script)
+    for step, end in enumerate(film.ends):
+        begin = film.ends[step - 1] if step else 0
+        true = stage.part(step)
+        shows = evidence(stage, true, film, begin, end, rest_of(true, film.shots, begin))
+        for other in stage.others(film.shots[begin]):
+            alike = (other.deed.kind, other.thing, other.goal) == (true.deed.kind, true.thing, true.goal)
+            if not alike:
+                rest = rest_of(other, film.shots, begin)
+                judged = judge(stage, other, film.shots[begin], film.shots[shows[len(shows) // 2]], film.shots[end], rest)
+                assert judged.verdict != "done", f"'{other.deed.outcome}' by '{true.deed.outcome}'"
+
+
+def test_what_was_hidden_is_told_when_it_was_seen() -> None:
+    film = played("S8")
+    stage = Stage(film.script)
+    part, rest = stage.part(0), rest_of(stage.part(0), film.shots, 0)
+    shows = evidence(stage, part, film, 0, film.ends[0], rest)
+    judged = judge(stage, part, film.shots[0], film.shots[shows[len(shows) // 2]], film.shots[film.ends[0]], rest)
+    hidden = film.script.steps[0].facts["hides"]
+    assert f"{hidden} block under it" in judged.candidate
+    assert "under it" not in judged.start, "before the cover was up nobody knew"
+
+
+def test_what_stands_under_a_cover_is_not_listed() -> None:
+    film = played("S8")
+    listed = dict(objects(Stage(film.script), film.shots[0]))
+    assert sum("block" in name for name in listed) == 1
+    assert any(count == 3 for name, count in listed.items() if name.endswith("cover"))
+
+
+@pytest.mark.parametrize("seed", [0, 4, 100, 999])
+def test_test_seeds_and_negatives_are_refused(seed: int) -> None:
+    with pytest.raises(UsageError, match="no model may be trained on it"):
+        training_script("R1", seed)
+
+
+def test_a_stretch_holds_whole_ticks_and_the_first_frame() -> None:
+    from compass_edge.sim.dice import Dice
+
+    for task in TASKS:
+        frames = chosen_frames([60, 130, 220, 300], 330, Dice(task))
+        assert frames[0] == 0
+        assert all(frame % 2 == 0 for frame in frames)
+        assert frames == sorted(set(frames))

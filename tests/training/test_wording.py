@@ -1,0 +1,47 @@
+"""The ways of asking: each fits its table, and none is one of the benchmark's negatives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compass_edge.sim.catalogue import TASKS, write
+from compass_edge.sim.negatives import NEGATIVES
+from compass_edge.sim.subtasks import deed_of, hunted, outcomes_of
+from training.wording import unrelated, wordings
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_wording_asks_for_steps_that_the_script_has(task: str) -> None:
+    dice = np.random.default_rng(0)
+    script = write(task, 10_000)
+    found = [wordings(script, dice) for _ in range(200)]
+    assert all(picks and max(picks) < len(script.steps) for picks in (one.picks for one in found))
+    assert len({one.text for one in found}) >= 3, "there are several ways to ask"
+    assert any(one.text == script.instruction for one in found)
+    assert not any("{" in one.text for one in found)
+
+
+def test_a_text_asks_for_one_thing_only() -> None:
+    """The same words on the same table never have two plans."""
+    dice = np.random.default_rng(1)
+    for task in TASKS:
+        script = write(task, 10_001)
+        plan = hunted(task, [deed_of(step.sentence, step.facts) for step in script.steps], script.instruction.rstrip(".").split()[-2])
+        plans: dict[str, list[str]] = {}
+        for _ in range(300):
+            one = wordings(script, dice)
+            if task == "S5":
+                continue
+            outcomes = outcomes_of([plan[at] for at in one.picks])
+            assert plans.setdefault(one.text, outcomes) == outcomes, one.text
+
+
+def test_what_is_unrelated_has_none_of_the_negatives_nouns() -> None:
+    dice = np.random.default_rng(2)
+    texts = " ".join(unrelated(dice).lower() for _ in range(4000))
+    for negative in NEGATIVES.values():
+        if negative.kind == "mismatch":
+            assert negative.instruction("").lower() not in texts
+    for noun in ("towel", "drawer", "cup", "microwave", "mug", "whiteboard", "charger"):
+        assert noun not in texts

@@ -1,0 +1,96 @@
+"""A batch: samples as the numbers a model is trained on, in exactly the tokens that the engine would read and write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from compass_edge.engines.tokenizer import Tokenizer
+from compass_edge.export.robometer import PROGRESS_TOKEN
+from compass_edge.models import Question
+from compass_edge.prms import robometer
+from training.model import VISUAL, Tiny
+from training.samples import Sample
+
+_FORCED = re.compile(r'(?:\{|, )"[a-z_]+": (?:"|\[)?')
+_WEIGHTS = {'"change"': 2.0, '"verdict"': 4.0, '"grounded"': 2.0}  # of a field's value, by its name
+
+
+class Scribe:
+    """Texts to tokens: prompts with their pictures, replies with what each of their tokens weighs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tokenizer = Tokenizer(folder)
+        name = self.tokenizer.id_of
+        self.start, self.end, self.progress = name("<|im_start|>"), name("<|im_end|>"), name(PROGRESS_TOKEN)
+        self.picture = [name("<|vision_start|>"), *[name("<|image_pad|>")] * VISUAL, name("<|vision_end|>")]
+        self._closing = [self.end, *self.tokenizer.encode("\n"), self.start, *self.tokenizer.encode("assistant\n")]
+        self._glue = {
+            token for token in range(self.tokenizer.size)
+            if token not in self.tokenizer.added and _FORCED.fullmatch(self.tokenizer.decode([token]))
+        }  # fmt: skip
+
+    def prompt(self, question: Question, *, pictures: bool) -> list[int]:
+        ids, text = [self.start], "user\n"
+        for part in question.parts:
+            if isinstance(part, str):
+                text += part
+            elif pictures:
+                ids += self.tokenizer.encode(text) + self.picture
+                text = ""
+        return ids + self.tokenizer.encode(text) + self._closing
+
+    def clip(self, sentence: str, frames: int) -> list[int]:
+        text = "user\n" + robometer._PROMPT.format(task=sentence)
+        return [self.start, *self.tokenizer.encode(text), *[*self.picture, self.progress] * frames]
+
+    def reply(self, text: str, given: int) -> tuple[list[int], list[float]]:
+        ids = self.tokenizer.encode(text)
+        weights, at, weight = [], 0, 1.0
+        for token in ids:
+            piece = self.tokenizer.decode([token])
+            if token in self._glue:
+                weight = next((value for name, value in _WEIGHTS.items() if name in piece), 1.0)
+            weights.append(0.0 if at < given else 0.1 if token in self._glue and "{" not in piece else weight)
+            at += len(piece)
+        return [*ids, self.end], [*weights, 0.2]
+
+
+@dataclass(slots=True)
+class Batch:
+    ids: Tensor  # [B, T]
+    positions: Tensor  # [3, B, T]
+    weights: Tensor  # [B, T]: of each token as a prediction
+    frames: list[tuple[int, int]]
+    progress: Tensor  # of all clips' frames in a row
+    counts: Tensor
+
+
+def made(samples: Sequence[Sample], scribe: Scribe, model: Tiny) -> Batch:
+    rows: list[tuple[list[int], list[float]]] = []
+    for sample in samples:
+        if sample.question is None:
+            ids = scribe.clip(sample.sentence, len(sample.frames))
+            rows.append((ids, [0.0] * len(ids)))
+        else:
+            prompt = scribe.prompt(sample.question, pictures=bool(sample.frames))
+            reply, weights = scribe.reply(sample.reply, sample.given)
+            rows.append((prompt + reply, [0.0] * len(prompt) + weights))
+    length = max(len(ids) for ids, _ in rows)
+    ids = torch.zeros(len(rows), length, dtype=torch.long)
+    weights, positions = torch.zeros(len(rows), length), torch.zeros(3, len(rows), length, dtype=torch.long)
+    for at, (row, weight) in enumerate(rows):
+        ids[at, : len(row)] = torch.tensor(row)
+        weights[at, : len(row)] = torch.tensor(weight)
+        positions[:, at, : len(row)] = torch.from_numpy(model.positions(row))
+    return Batch(
+        ids, positions, weights, [frame for sample in samples for frame in sample.frames],
+        torch.from_numpy(np.concatenate([sample.progress for sample in samples])),
+        torch.from_numpy(np.concatenate([sample.counts for sample in samples])),
+    )  # fmt: skip

@@ -1,0 +1,82 @@
+"""An examination: how good the roles are on tuning seeds, writing freely, without the engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from training.batch import Scribe, made
+from training.crew import Crew
+from training.features import Features
+from training.model import Tiny
+from training.samples import SAMPLERS, Films, Sample, clip
+
+_LONGEST = {"verify": 150, "first": 420, "next": 90}
+
+
+def examine(model: Tiny, scribe: Scribe, films: Films, features: Features, crew: Crew, count: int) -> dict[str, Any]:
+    dice = np.random.default_rng(99 + crew.rank)
+    marks: list[tuple[str, float]] = []
+    with torch.no_grad():
+        for kind in ("verify", "first", "next"):
+            wanted = count if kind == "verify" else count // 3
+            samples = [SAMPLERS[kind](films, dice, text=False) for _ in range(wanted)]
+            for sample, reply in zip(samples, replies(model, scribe, samples, features, _LONGEST[kind]), strict=True):
+                marks += graded(kind, sample, reply)
+        for _ in range(count // 2):
+            sample = clip(films, dice)
+            batch = made([sample], scribe, model)
+            hidden = model.decoder(batch.ids, batch.positions, *features.of(batch.frames, None))
+            curve = model.progress(hidden[batch.ids == scribe.progress]).numpy()
+            if sample.case in ("right", "episode"):
+                marks.append((f"clip {sample.case}", float(np.abs(curve - sample.progress).mean())))
+                if sample.case == "right":
+                    marks.append((f"clip {sample.about[0]}", float(np.abs(curve - sample.progress).mean())))
+            elif sample.counts[-1]:
+                marks.append((f"clip {sample.case}", float(curve[-1])))
+    found: dict[str, list[float]] = {}
+    for name, value in (mark for part in crew.gathered(marks) for mark in part):
+        found.setdefault(name, []).append(value)
+    return {name: [round(float(np.mean(values)), 4), len(values)] for name, values in sorted(found.items())}
+
+
+def graded(kind: str, sample: Sample, reply: str) -> list[tuple[str, float]]:
+    try:
+        values = json.loads(reply)
+        truth = json.loads(sample.reply)
+    except ValueError:
+        return [(f"{kind} readable", 0.0)]
+    if not isinstance(values, dict) or values.keys() != truth.keys():
+        return [(f"{kind} readable", 0.0)]
+    found = [(f"{kind} readable", 1.0)]
+    if kind == "verify":
+        said, true = values["verdict"] == "done", truth["verdict"] == "done"
+        found += [("verify right", float(said == true)), ("verify false reject" if true else "verify false accept", float(said != true))]
+        found += [(f"verify {sample.about[0]}", float(said == true)), (f"verify {sample.case}", float(said == true))]
+        found += [(f"verify {name}", float(values[name] == truth[name])) for name in ("start", "during", "candidate")]
+    elif kind == "first":
+        same = [step.get("outcome") for step in values["plan"]] == [step["outcome"] for step in truth["plan"]]
+        found += [("first objects", float(values["objects"] == truth["objects"])), ("first plan", float(same)),
+                  ("first grounded", float(values["grounded"] == truth["grounded"]))]  # fmt: skip
+    else:
+        found.append(("next subtask", float(values["subtask"] == truth["subtask"])))
+    return found
+
+
+def replies(model: Tiny, scribe: Scribe, samples: Sequence[Sample], features: Features, most: int) -> list[str]:
+    """Greedy, prompts of one length together."""
+    prompts = [scribe.prompt(sample.question, pictures=True) for sample in samples if sample.question is not None]
+    groups: dict[int, list[int]] = {}
+    for at, prompt in enumerate(prompts):
+        groups.setdefault(len(prompt), []).append(at)
+    written = [""] * len(samples)
+    for group in groups.values():
+        shown = [frame for at in group for frame in samples[at].frames]
+        rows = model.write([prompts[at] for at in group], *features.of(shown, None), most, scribe.end)
+        for at, row in zip(group, rows, strict=True):
+            written[at] = scribe.tokenizer.decode(row)
+    return written
