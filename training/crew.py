@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-import torch.distributed as distributed
-from torch import Tensor
+from torch import Tensor, distributed
 
 
 class Crew:

@@ -57,7 +57,9 @@ def labels(footage: Footage, at: int, seen: NDArray[np.uint8]) -> NDArray[np.uin
     return made.reshape(GRID * GRID, -1)
 
 
-def moved(picture: NDArray[np.uint8], seen: NDArray[np.uint8], dice: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def moved(
+    picture: NDArray[np.uint8], seen: NDArray[np.uint8], dice: np.random.Generator
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Both, up to three cells aside: as if the camera had been turned a little."""
     down, right = (int(value) for value in dice.integers(-3, 4, 2))
     return _shifted(picture, down * CELL, right * CELL), _shifted(seen, down, right)
@@ -72,7 +74,9 @@ def _shifted(array: NDArray[np.uint8], down: int, right: int) -> NDArray[np.uint
 def varied(patches: Tensor, dice: torch.Generator) -> Tensor:
     """Other light, picture by picture."""
     count = patches.shape[0]
-    gain = 1 + 0.12 * torch.randn(count, 1, 3, 1, generator=dice) * 0.6 + 0.1 * torch.randn(count, 1, 1, 1, generator=dice)
+    gain = (
+        1 + 0.12 * torch.randn(count, 1, 3, 1, generator=dice) * 0.6 + 0.1 * torch.randn(count, 1, 1, 1, generator=dice)
+    )
     shift = 0.06 * torch.randn(count, 1, 1, 1, generator=dice)
     split = patches.view(count, patches.shape[1], 3, -1)
     return (split * gain + shift).view_as(patches)
@@ -83,16 +87,16 @@ class DenseHeads(nn.Module):
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
-        self.states, self.features, self.taps = (
-            nn.Linear(size, len(CLASSES)) for size in (width, hidden, hidden)
-        )
+        self.states, self.features, self.taps = (nn.Linear(size, len(CLASSES)) for size in (width, hidden, hidden))
         self.look, self.hand = nn.Linear(hidden, 1), nn.Sequential(nn.Linear(hidden, 64), nn.GELU(), nn.Linear(64, 4))
         rare = torch.full((len(CLASSES),), 3.0)
         for name, weight in _RARE.items():
             rare[_NUMBER[name]] = weight
         self.register_buffer("rare", rare, persistent=False)
 
-    def loss(self, features: Tensor, taps: Tensor, states: Tensor, wanted: Tensor, order: Tensor, hand: Tensor) -> Tensor:
+    def loss(
+        self, features: Tensor, taps: Tensor, states: Tensor, wanted: Tensor, order: Tensor, hand: Tensor
+    ) -> Tensor:
         """wanted [N, patches, classes] in rows; hand [N, 4]: where it is, and how far open."""
         patch = wanted[:, order].float()
         merged = patch.view(len(wanted), VISUAL, 4, -1).amax(2)

@@ -11,14 +11,16 @@ import torch
 
 from training.batch import Scribe, made
 from training.crew import Crew
-from training.features import Features
+from training.features import Features, Fresh
 from training.model import Tiny
 from training.samples import SAMPLERS, Films, Sample, clip
 
 _LONGEST = {"verify": 150, "first": 420, "next": 90}
 
 
-def examine(model: Tiny, scribe: Scribe, films: Films, features: Features, crew: Crew, count: int) -> dict[str, Any]:
+def examine(
+    model: Tiny, scribe: Scribe, films: Films, features: Features | Fresh, crew: Crew, count: int
+) -> dict[str, Any]:
     dice = np.random.default_rng(99 + crew.rank)
     marks: list[tuple[str, float]] = []
     with torch.no_grad():
@@ -55,7 +57,10 @@ def graded(kind: str, sample: Sample, reply: str) -> list[tuple[str, float]]:
     found = [(f"{kind} readable", 1.0)]
     if kind == "verify":
         said, true = values["verdict"] == "done", truth["verdict"] == "done"
-        found += [("verify right", float(said == true)), ("verify false reject" if true else "verify false accept", float(said != true))]
+        found += [
+            ("verify right", float(said == true)),
+            ("verify false reject" if true else "verify false accept", float(said != true)),
+        ]
         found += [(f"verify {sample.about[0]}", float(said == true)), (f"verify {sample.case}", float(said == true))]
         found += [(f"verify {name}", float(values[name] == truth[name])) for name in ("start", "during", "candidate")]
     elif kind == "first":
@@ -67,7 +72,7 @@ def graded(kind: str, sample: Sample, reply: str) -> list[tuple[str, float]]:
     return found
 
 
-def replies(model: Tiny, scribe: Scribe, samples: Sequence[Sample], features: Features, most: int) -> list[str]:
+def replies(model: Tiny, scribe: Scribe, samples: Sequence[Sample], features: Features | Fresh, most: int) -> list[str]:
     """Greedy, prompts of one length together."""
     prompts = [scribe.prompt(sample.question, pictures=True) for sample in samples if sample.question is not None]
     groups: dict[int, list[int]] = {}

@@ -2,13 +2,16 @@
 
 The whole script is played, and a stretch of it is filmed at the loop's ticks: physics is cheap, pictures are not. The rest is
 filmed now and then, so that a whole episode can be shown too. FOLDER/TASK-SEED.npy are pictures, .seg.npy maps, .pkl the rest.
+
+    python -m training.footage FOLDER --films 14
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import pickle
-import time
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +23,10 @@ from numpy.typing import NDArray
 from compass_edge.errors import UsageError
 from compass_edge.sim.catalogue import TASKS, split, write
 from compass_edge.sim.dice import Dice
+from compass_edge.sim.gl import choose_gl
 from compass_edge.sim.script import Script
 from compass_edge.sim.shot import Shot
+from training.crew import launched
 
 SIDE = 240  # pixels of a picture, as the model sees it
 CELL = 4  # pixels of a cell of the map
@@ -51,7 +56,9 @@ class Footage:
 def training_script(task: str, seed: int) -> Script:
     """With a wider manner than the benchmark's: how long something takes must tell little."""
     if split(seed) not in ("train", "tuning"):
-        raise UsageError(f"Seed {seed} is for {split(seed)}: no model may be trained on it. Training seeds begin at 10000.")
+        raise UsageError(
+            f"Seed {seed} is for {split(seed)}: no model may be trained on it. Training seeds begin at 10000."
+        )
     script, dice = write(task, seed), Dice(task, seed, "training manner")
     manner = replace(
         script.manner,
@@ -166,24 +173,26 @@ class _Eyes:
         self._masks.close()
 
 
-def film_until(folder: Path, first_seed: int, seconds: float) -> int:
-    """Task after task, seed after seed, as long as there is time; what is there already is left alone."""
-    from compass_edge.sim.gl import choose_gl
-
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument(
+        "--films", type=int, default=14, help="training films of each task, and one in fourteen for tuning"
+    )
+    parser.add_argument("--crew", type=int, default=2)
+    parser.add_argument("--rank", type=int, default=-1)
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    if given.rank < 0:
+        return launched("training.footage", sys.argv[1:], given.crew)
     os.environ.setdefault("LP_NUM_THREADS", "1")
     choose_gl()
-    folder.mkdir(parents=True, exist_ok=True)
-    began, made, seed = time.monotonic(), 0, first_seed
-    while True:
-        for task in TASKS:
-            if time.monotonic() - began > seconds:
-                return made
-            if not (folder / f"{task}-{seed}.pkl").exists():
-                made += film(task, seed, folder)
-        seed += 1
+    seeds = [*range(1000, 1000 + max(given.films // 14, 1)), *range(10_000, 10_000 + given.films)]
+    for task, seed in [(task, seed) for seed in seeds for task in TASKS][given.rank :: given.crew]:
+        if not (given.folder / f"{task}-{seed}.pkl").exists() and not film(task, seed, given.folder):
+            print(f"{task}/{seed} was not completed, and is left out", flush=True)
+    return 0
 
 
 if __name__ == "__main__":
-    import sys
-
-    print(film_until(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])))
+    sys.exit(main())

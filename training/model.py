@@ -211,7 +211,9 @@ class Tiny(nn.Module):
         return made
 
     @torch.no_grad()
-    def write(self, prompts: list[list[int]], features: Tensor | None, taps: Tensor | None, most: int, end: int) -> list[list[int]]:
+    def write(
+        self, prompts: list[list[int]], features: Tensor | None, taps: Tensor | None, most: int, end: int
+    ) -> list[list[int]]:
         """Greedy replies to prompts of one length: what the engine writes, without its schema."""
         ids = torch.tensor(prompts)
         places = np.stack([self.positions(prompt) for prompt in prompts], 1)

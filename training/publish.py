@@ -1,6 +1,6 @@
 """Publishes a trained model: a checkpoint as any Qwen3-VL has one, and the two exports of it that the package carries.
 
-    python -m training.publish ROLES.pt TOKENIZER CHECKPOINT --package compass_edge/tiny
+python -m training.publish ROLES.pt TOKENIZER CHECKPOINT --package compass_edge/tiny
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,13 @@ def plan_of(task: Task) -> Plan:
 
 def _step_fields(deed: Deed) -> dict[str, Any]:
     made = deed.subtask()
-    return {"subtask": made.sentence, "before": made.before, "tau": made.tau, "after": made.after, "completion": made.completion}
+    return {
+        "subtask": made.sentence,
+        "before": made.before,
+        "tau": made.tau,
+        "after": made.after,
+        "completion": made.completion,
+    }
 
 
 def first_look(films: Films, dice: Dice, *, text: bool) -> Sample:
@@ -190,19 +197,23 @@ def first_look(films: Films, dice: Dice, *, text: bool) -> Sample:
     question = orienter.first(instruction, _NO_IMAGE, tau=True, max_steps=MAX_STEPS)
     reply = json.dumps(values)
     given = reply.index('"grounded"') if text else 0
-    return Sample(question, [] if text else [(number, 0)], reply, given, case="lost" if lost else film.script.task, about=about)
+    return Sample(
+        question, [] if text else [(number, 0)], reply, given, case="lost" if lost else film.script.task, about=about
+    )
 
 
 def _missing(instruction: str, stage: Stage) -> bool:
     """It names a coloured thing that is not there."""
     words = instruction.replace(",", "").replace(".", "").split()
-    there = {(thing.colour, thing.kind) for thing in stage.things} | {(thing.colour, f"{thing.kind}s") for thing in stage.things}
+    there = {(thing.colour, thing.kind) for thing in stage.things} | {
+        (thing.colour, f"{thing.kind}s") for thing in stage.things
+    }
     kinds = {"block", "blocks", "button", "mat", "cover", "covers"}
-    return any(after in kinds and (word, after) not in there for word, after in zip(words, words[1:], strict=False)
+    return any(after in kinds and (word, after) not in there for word, after in pairwise(words)
                if word in {"red", "green", "blue", "yellow", "purple", "orange"})  # fmt: skip
 
 
-def _remembered(films: Films, number: int, task: Task, count: int, dice: Dice) -> tuple[Fact, ...]:
+def _remembered(films: Films, number: int, task: Task, count: int) -> tuple[Fact, ...]:
     film, stage = films.films[number], films.stages[number]
     facts = []
     for at in range(count):
@@ -230,7 +241,7 @@ def next_step(films: Films, dice: Dice, *, text: bool) -> Sample:
         if len(task.planned) > 1:
             break
     plan, done = plan_of(task), int(dice.integers(1, len(task.planned)))
-    memory = _remembered(films, number, task, done, dice)
+    memory = _remembered(films, number, task, done)
     frames: list[Frame] = []
     if not text:
         pick = task.wording.picks[min(done, len(task.wording.picks)) - 1]
@@ -251,7 +262,7 @@ def review(films: Films, dice: Dice, *, text: bool) -> Sample:
     if len(kept) > 1 and dice.random() < 0.12 and "(" not in kept[-1].outcome:
         missing = [{"outcome": kept[-1].outcome, "criterion": kept[-1].criterion, "times": 1}]
         kept = kept[:-1]
-    memory = _remembered(films, number, task, len(kept), dice)
+    memory = _remembered(films, number, task, len(kept))
     flagged = replace(plan, steps=tuple(replace(step, satisfied=True) for step in kept))
     question = orienter.review(task.wording.text, flagged, memory, _NO_IMAGE, max_steps=MAX_STEPS)
     frames = [] if text else [(number, len(film.frames) - 1)]
@@ -284,7 +295,9 @@ def verify(films: Films, dice: Dice, *, text: bool) -> Sample:
         elif luck >= 0.62 and luck < 0.88:
             case = "other"
             others = stage.others(film.shots[begin])
-            same = [one for one in others if one.thing is not None and one.thing == part.thing and one.deed != part.deed]
+            same = [
+                one for one in others if one.thing is not None and one.thing == part.thing and one.deed != part.deed
+            ]
             alike = [one for one in others if one.deed.kind == part.deed.kind and one.deed != part.deed]
             pool = (same, alike, others)[dice.integers(3)] or others
             if not pool:
@@ -338,9 +351,10 @@ def _counted(start: str, candidate: str, part: Part) -> tuple[int, int]:
 
 def clip(films: Films, dice: Dice, *, most: int = 40) -> Sample:
     """The frames since a step began, as the loop hands them to P, under the step's sentence or another one."""
-    luck = dice.random()
-    if luck < 0.12:
+    if dice.random() < 0.1:
         return _episode_clip(films, dice, most)
+    if dice.random() < 0.6:  # more clips of fewer frames: the frames of one clip teach much the same
+        most = 14
     number, step = films.any_step(dice)
     film, stage = films.films[number], films.stages[number]
     begin, end = films.begin(number, step), film.ends[step]
@@ -349,9 +363,12 @@ def clip(films: Films, dice: Dice, *, most: int = 40) -> Sample:
     start = start if start < end else _tick(begin)
     last = min(_tick(end) + EVERY * int(dice.integers(0, 6)), following - 1, len(film.shots) - 1)
     ticks = films.ticks(number, start, last)
-    if len(ticks) > most or dice.random() < 0.25:
-        stride = max(-(-len(ticks) // most), int(dice.integers(1, 4)))
-        ticks = [*ticks[:-1:stride], ticks[-1]]
+    if len(ticks) > most:
+        if dice.random() < 0.5:
+            ticks = [*ticks[: -1 : -(-len(ticks) // most)], ticks[-1]]
+        else:  # any of them, the first and the last always
+            kept = {0, len(ticks) - 1, *dice.permutation(len(ticks))[: most - 2].tolist()}
+            ticks = [ticks[at] for at in sorted(kept)]
     truth = np.array([(min(frame, end) - start) / max(end - start, 1) for frame in ticks], np.float32)
     known = np.ones(len(ticks), np.float32)
     part, case = stage.part(step), "right"
@@ -379,7 +396,9 @@ def clip(films: Films, dice: Dice, *, most: int = 40) -> Sample:
 
 def _wrong(stage: Stage, part: Part, film: Footage, begin: int, dice: Dice) -> tuple[Part, int, str] | None:
     """Another deed, and the frame from which the film can no longer be doing it."""
-    others = [one for one in stage.others(film.shots[begin]) if one.deed.subtask().sentence != part.deed.subtask().sentence]
+    others = [
+        one for one in stage.others(film.shots[begin]) if one.deed.subtask().sentence != part.deed.subtask().sentence
+    ]
     same = [one for one in others if one.thing is not None and one.thing == part.thing]
     pool = same if same and dice.random() < 0.5 else others
     if not pool:
@@ -418,4 +437,9 @@ def _episode_clip(films: Films, dice: Dice, most: int) -> Sample:
                   counts=np.ones(len(sparse), np.float32), case="episode", about=("episode", list(range(len(sparse)))))  # fmt: skip
 
 
-SAMPLERS: dict[str, Callable[..., Sample]] = {"first": first_look, "next": next_step, "review": review, "verify": verify}
+SAMPLERS: dict[str, Callable[..., Sample]] = {
+    "first": first_look,
+    "next": next_step,
+    "review": review,
+    "verify": verify,
+}

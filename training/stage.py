@@ -70,7 +70,9 @@ class Stage:
         """What else could be asked for on this table as it is."""
         found = [Part(Deed("press", self._button(button)), button) for button in self.buttons]
         if self.script.task == "Q4":
-            found += [Part(Deed("tap", f"the {thing.colour} mat"), thing) for thing in self.things if thing.kind == "mat"]
+            found += [
+                Part(Deed("tap", f"the {thing.colour} mat"), thing) for thing in self.things if thing.kind == "mat"
+            ]
         for thing in self.movable:
             if thing.kind == "block" and thing.size < 0.017:  # hidden under covers: nobody asks for it
                 continue
@@ -82,7 +84,9 @@ class Stage:
             for goal in self._goals(thing):
                 if goal.name != origin.name and thing_word(thing) != bare(goal.name):
                     into = "into" if goal.within is not None or "slot" in goal.name else "onto"
-                    found.append(Part(Deed("move", self._plain(thing), origin.name, goal.name, into), thing, origin, goal))
+                    found.append(
+                        Part(Deed("move", self._plain(thing), origin.name, goal.name, into), thing, origin, goal)
+                    )
         return found
 
     def _goals(self, thing: Thing) -> list[Place]:
@@ -136,7 +140,8 @@ class Stage:
                 return Sight(f"lamp: {state}{under}", state=state)
 
     def _move(self, part: Part, shot: Shot) -> Sight:
-        assert part.thing is not None and part.origin is not None
+        assert part.thing is not None
+        assert part.origin is not None
         goal = part.goal or self._nearest_box(part.thing, shot)
         before = self.content(part.origin, shot, part.thing)
         after = self.content(goal, shot, part.thing) if goal is not None else "not seen"
@@ -155,7 +160,9 @@ class Stage:
         """What stands there. The inside of a box cannot be seen: only what was just put there is known."""
         if place.within is not None:
             x, y, z = shot.bodies[subject.name]
-            inside = max(abs(x - place.at[0]), abs(y - place.at[1])) < place.within and z < subject.rest(place.base) + 0.05
+            inside = (
+                max(abs(x - place.at[0]), abs(y - place.at[1])) < place.within and z < subject.rest(place.base) + 0.05
+            )
             return thing_word(subject) if inside and shot.held != subject.name else "not seen"
         there = [thing for thing in self.movable if self._stands(thing, place, shot)]
         if not there:
@@ -180,14 +187,20 @@ class Stage:
         place = self.place_of(thing, shot) if state == "down" and part.thing is not None else None
         where = f" at {bare(place.name)}" if place is not None else ""
         at = shot.bodies[thing.name][:2]
-        return Sight(f"{name}: {state}{where}{beneath}; hand: {self._over(at, shot)}", origin=where, state=state, goal=beneath)
+        return Sight(
+            f"{name}: {state}{where}{beneath}; hand: {self._over(at, shot)}", origin=where, state=state, goal=beneath
+        )
 
     def beneath(self, thing: Thing, shot: Shot) -> str:
         """What a raised cover shows."""
         if thing.kind != "cover":
             return ""
         x, y, _ = shot.bodies[thing.name]
-        near = [one for one in self.movable if one.kind == "block" and max(abs(shot.bodies[one.name][0] - x), abs(shot.bodies[one.name][1] - y)) < 0.05]
+        near = [
+            one
+            for one in self.movable
+            if one.kind == "block" and max(abs(shot.bodies[one.name][0] - x), abs(shot.bodies[one.name][1] - y)) < 0.05
+        ]
         return f", {thing_word(near[0])} under it" if near else ""
 
     def _thing(self, name: str) -> Thing:
@@ -249,14 +262,25 @@ def judge(stage: Stage, part: Part, start: Shot, during: Shot, candidate: Shot, 
         if last.state == "down" and first.origin != last.origin:
             change = "moved"
         return Judgement(first.text, middle.text, last.text, change, "done" if done else "not_done")
-    assert part.thing is not None and part.origin is not None
+    assert part.thing is not None
+    assert part.origin is not None
     last, subject = stage.sight(part, candidate, rest), thing_word(part.thing)
-    moved = first.origin.startswith(subject) and first.goal != subject and last.goal == subject and last.origin != subject
+    moved = (
+        first.origin.startswith(subject) and first.goal != subject and last.goal == subject and last.origin != subject
+    )
     there = first.goal == subject and not first.origin.startswith(subject)
     if moved:
         goal = bare(part.goal.name) if part.goal is not None else last.text.split("; ")[1].split(":")[0]
         return Judgement(first.text, middle.text, last.text, f"{what} from {bare(part.origin.name)} to {goal}", "done")
-    change = "already there" if there else "in the hand" if last.state == subject else "not released" if last.goal == f"{subject} gripped" else "none"
+    change = (
+        "already there"
+        if there
+        else "in the hand"
+        if last.state == subject
+        else "not released"
+        if last.goal == f"{subject} gripped"
+        else "none"
+    )
     return Judgement(first.text, middle.text, last.text, change, "already_done" if there else "not_done")
 
 
@@ -281,7 +305,9 @@ def objects(stage: Stage, shot: Shot) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     counted: dict[str, int] = {}
     covered = [thing for thing in stage.movable if thing.kind == "cover"]
-    for thing in sorted(stage.movable, key=lambda one: (one.kind != "block", one.kind, round(shot.bodies[one.name][1], 2))):
+    for thing in sorted(
+        stage.movable, key=lambda one: (one.kind != "block", one.kind, round(shot.bodies[one.name][1], 2))
+    ):
         if thing.kind == "cover":
             counted[thing_word(thing)] = counted.get(thing_word(thing), 0) + 1
             continue

@@ -19,7 +19,15 @@ from compass_edge.export.robometer import TOKENS as ROBOMETER_TOKENS
 from compass_edge.models import Question
 from compass_edge.prms import robometer
 
-SPECIAL = ("<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>", *ROBOMETER_TOKENS)
+SPECIAL = (
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+    *ROBOMETER_TOKENS,
+)
 _PHRASES = (
     " and put it back where it was", " once and release it", " with the closed gripper", " slot of the black rack", " slot of the brown rack",
     " up and down again", " down and up again", " of the colour that the lamp showed", " block that the lamp showed", "Wait until the lamp",
@@ -48,7 +56,11 @@ def fixed_texts(questions: Sequence[Question]) -> list[str]:
     for text in texts:
         for line in set(re.findall(r"[^\n\0]*\n", text)):
             counts[line] = counts.get(line, 0) + 1
-    shared = {line for line, count in counts.items() if count >= max(len(texts) // 40, 3) and len(line) > 1 and '"\n' not in line[-2:]}
+    shared = {
+        line
+        for line, count in counts.items()
+        if count >= max(len(texts) // 40, 3) and len(line) > 1 and '"\n' not in line[-2:]
+    }
     before, after = robometer._PROMPT.split("{task}")
     pieces = {piece for line in {*shared, before, after} for piece in _pieces(line)}
     return sorted({*pieces, "user\n", "assistant\n"}, key=len, reverse=True)
@@ -62,19 +74,33 @@ def _pieces(line: str) -> list[str]:
     return [line[:cut], *_pieces(line[cut:])]
 
 
-def build(questions: Sequence[Question], replies: Sequence[str], sentences: Iterable[str], size: int = 640) -> Tokenizer:
+def build(
+    questions: Sequence[Question], replies: Sequence[str], sentences: Iterable[str], size: int = 640
+) -> Tokenizer:
     literals = fixed_texts(questions)
     fields = sorted({found for reply in replies for found in re.findall(_GLUE, reply)}, key=len, reverse=True)
-    pattern = "|".join([*map(re.escape, literals), *map(re.escape, sorted(_PHRASES, key=len, reverse=True)), _GLUE, _WORD])
+    pattern = "|".join(
+        [*map(re.escape, literals), *map(re.escape, sorted(_PHRASES, key=len, reverse=True)), _GLUE, _WORD]
+    )
     tokenizer = Tokenizer(models.BPE(ignore_merges=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(Regex(pattern), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+        [
+            pre_tokenizers.Split(Regex(pattern), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
     )
     tokenizer.decoder = decoders.ByteLevel()
     corpus = [*sentences, *(re.sub(_GLUE, "\n", reply) for reply in replies)]
-    corpus += [re.sub("|".join(map(re.escape, literals)), "\n", "".join(part for part in one.parts if isinstance(part, str))) for one in questions]
+    corpus += [
+        re.sub("|".join(map(re.escape, literals)), "\n", "".join(part for part in one.parts if isinstance(part, str)))
+        for one in questions
+    ]
     trainer = trainers.BpeTrainer(
-        vocab_size=size, special_tokens=[], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), min_frequency=8, show_progress=False
+        vocab_size=size,
+        special_tokens=[],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        min_frequency=8,
+        show_progress=False,
     )
     tokenizer.train_from_iterator(corpus, trainer)
     described = json.loads(tokenizer.to_str())
@@ -97,7 +123,9 @@ def save(tokenizer: Tokenizer, folder: Path) -> None:
     """With what a checkpoint has beside it: the chat template, and which token ends a reply."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>", "model_max_length": 8192}, indent=2))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"eos_token": "<|im_end|>", "model_max_length": 8192}, indent=2)
+    )
     (folder / "chat_template.jinja").write_text(TEMPLATE)
 
 

@@ -1,6 +1,6 @@
 """Trains the vision tower on dense labels.
 
-    python -m training.tower FOOTAGE OUT.pt --steps 3000
+python -m training.tower FOOTAGE OUT.pt --steps 3000
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,15 @@ from training.crew import Crew, launched
 from training.dense import CLASSES, DenseHeads, hand_of, labels, moved, scores, varied
 from training.footage import Footage, load
 from training.model import Size, Tiny, config
+from training.stills import load_stills
 
-TOKENS = {"image_token_id": 1, "video_token_id": 2, "vision_start_token_id": 3, "vision_end_token_id": 4, "eos_token_id": 5}
+TOKENS = {
+    "image_token_id": 1,
+    "video_token_id": 2,
+    "vision_start_token_id": 3,
+    "vision_end_token_id": 4,
+    "eos_token_id": 5,
+}
 _BATCH = 24  # pictures a process
 
 
@@ -32,10 +40,13 @@ def rate(step: int, steps: int, top: float, *, warm: int = 100, hold: float = 0.
     return top * (floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(part, 1.0))))
 
 
-def batch(films: list[Footage], dice: np.random.Generator, count: int, *, shift: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def batch(
+    films: list[Footage], dice: np.random.Generator, count: int, *, shift: bool, stills: Sequence[Footage] = ()
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     pictures, wanted, hands = [], [], []
     for _ in range(count):
-        film = films[dice.integers(len(films))]
+        some = films if not stills or dice.random() < 0.4 else stills
+        film = some[dice.integers(len(some))]
         at = int(dice.integers(len(film.frames)))
         picture, seen = film.pictures[at], film.maps[at]
         if shift:
@@ -53,7 +64,8 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--crew", type=int, default=2)
-    parser.add_argument("--start", type=Path)
+    parser.add_argument("--start", type=Path, help="a tower to go on with")
+    parser.add_argument("--stills", type=Path, help="a folder of stills, shown six times in ten")
     parser.add_argument("--rank", type=int, default=-1)
     given = parser.parse_args()
     if given.rank < 0:
@@ -67,9 +79,20 @@ def main() -> int:
         model.model.visual.load_state_dict(found["visual"])
         heads.load_state_dict(found["heads"])
     films = load(given.footage, lambda key: int(key.split("-")[1]) >= 10_000)
+    stills = [*load_stills(given.stills), *load_stills(given.stills, "opening")] if given.stills else []
     tuning = load(given.footage, lambda key: int(key.split("-")[1]) < 10_000)
     if crew.leads:
-        print(len(films), "films", sum(len(film.frames) for film in films), "frames", len(tuning), "for tuning", flush=True)
+        print(
+            len(films),
+            "films",
+            len(stills),
+            "stills",
+            sum(len(film.frames) for film in films),
+            "frames",
+            len(tuning),
+            "for tuning",
+            flush=True,
+        )
     parameters = [*model.model.visual.parameters(), *heads.parameters()]
     optimizer = torch.optim.AdamW(
         [{"params": [one for one in parameters if one.ndim > 1], "weight_decay": 0.03},
@@ -79,7 +102,7 @@ def main() -> int:
     chance = torch.Generator().manual_seed(given.rank)
     began, mean = time.monotonic(), 0.0
     for step in range(given.steps):
-        pictures, wanted, hands = batch(films, dice, _BATCH, shift=True)
+        pictures, wanted, hands = batch(films, dice, _BATCH, shift=True, stills=stills)
         features, taps, states = model.tower(varied(model.patches(pictures), chance))
         loss = heads.loss(features, taps, states, wanted, model.order, hands)
         optimizer.zero_grad(set_to_none=True)
@@ -101,7 +124,17 @@ def main() -> int:
                 f1 = 2 * told[0] / np.maximum(told[1] + told[2], 1)
                 by_kind = {kind: round(float(np.mean([f1[at] for at, name in enumerate(CLASSES) if name.endswith(kind) and told[2][at] > 20])), 3)
                            for kind in ("block", "tube", "cover", "button", "mat", "light", "held", "down", "closed", "touched", "hand")}  # fmt: skip
-                print(json.dumps({"step": step + 1, "minutes": round((time.monotonic() - began) / 60, 1), "loss": round(mean, 4), "f1": by_kind}), flush=True)
+                print(
+                    json.dumps(
+                        {
+                            "step": step + 1,
+                            "minutes": round((time.monotonic() - began) / 60, 1),
+                            "loss": round(mean, 4),
+                            "f1": by_kind,
+                        }
+                    ),
+                    flush=True,
+                )
                 torch.save({"visual": model.model.visual.state_dict(), "heads": heads.state_dict()}, given.out)
     return 0
 

@@ -159,7 +159,9 @@ def _three(_script: Script, _f: dict[str, str], dice: Dice) -> Wording:
     names, firsts = ("leftmost", "middle", "rightmost"), (0, 3, 7)
     kept = sorted(dice.permutation(3)[: dice.integers(1, 4)].tolist()) if dice.random() < 0.5 else [0, 1, 2]
     parts = [f"the {names[at]} button {times(counts[at])}" for at in kept]
-    return Wording("Press " + ", then ".join(parts) + ".", tuple(first for at in kept for first in [firsts[at]] * counts[at]))
+    return Wording(
+        "Press " + ", then ".join(parts) + ".", tuple(first for at in kept for first in [firsts[at]] * counts[at])
+    )
 
 
 def _shuttle(_script: Script, f: dict[str, str], dice: Dice) -> Wording:
@@ -196,7 +198,7 @@ def _turns(_script: Script, f: dict[str, str], dice: Dice) -> Wording:
 
 
 def _colour_order(kind: str) -> Callable[[Script, dict[str, str], Dice], Wording]:
-    def made(script: Script, f: dict[str, str], dice: Dice) -> Wording:
+    def made(_script: Script, f: dict[str, str], dice: Dice) -> Wording:
         names = list(dict.fromkeys(f["o"].split(", ")))
         if kind == "buttons":
             order = [int(one) for one in dice.integers(0, len(names), int(dice.integers(1, 7)))]
@@ -215,7 +217,9 @@ def _cover_lifts(_script: Script, f: dict[str, str], dice: Dice) -> Wording:
     n = _count(dice, 5)
     if dice.random() < 0.3:
         return Wording(f"Lift the {f['l']} cover and put it back {times(n)}.", (0,) * n)
-    text = (("Lift the {l} cover and put it back {n}, then move it onto the {g} mat.", *_SAME["R8"])[dice.integers(3)]).replace("4 times", "{n}")
+    text = (
+        ("Lift the {l} cover and put it back {n}, then move it onto the {g} mat.", *_SAME["R8"])[dice.integers(3)]
+    ).replace("4 times", "{n}")
     return Wording(text.format(n=times(n), **f), (0,) * n + (4,))
 
 
@@ -243,10 +247,21 @@ def unrelated(dice: Dice) -> str:
 
     def one() -> str:
         noun, verb = _NOUNS[dice.integers(len(_NOUNS))], _VERBS[dice.integers(len(_VERBS))]
-        many = ("the {}", "the {}", "the two {}s", "the three {}s", "each {}", "the red {}", "the blue {}", "the white {}")[dice.integers(8)]
+        many = (
+            "the {}",
+            "the {}",
+            "the two {}s",
+            "the three {}s",
+            "each {}",
+            "the red {}",
+            "the blue {}",
+            "the white {}",
+        )[dice.integers(8)]
         where = f" {_PLACES[dice.integers(len(_PLACES))]}" if dice.random() < 0.5 else ""
         return f"{verb} {many.format(noun)}{where}"
 
     parts = [one() for _ in range(int(dice.integers(1, 4)))]
-    text = parts[0] + "".join((", ", ", then ", " and ")[dice.integers(3)] + part[0].lower() + part[1:] for part in parts[1:])
+    text = parts[0] + "".join(
+        (", ", ", then ", " and ")[dice.integers(3)] + part[0].lower() + part[1:] for part in parts[1:]
+    )
     return text + _TAILS[dice.integers(len(_TAILS))] + "."

@@ -27,7 +27,10 @@ def test_every_step_is_done_at_its_end_and_not_before(task: str) -> None:
         during = film.shots[shows[len(shows) // 2]]
         assert judge(stage, part, film.shots[begin], during, film.shots[end], rest).verdict == "done"
         if part.deed.kind != "watch":
-            assert judge(stage, part, film.shots[begin], film.shots[begin], film.shots[begin + 1], rest).verdict == "not_done"
+            assert (
+                judge(stage, part, film.shots[begin], film.shots[begin], film.shots[begin + 1], rest).verdict
+                == "not_done"
+            )
             assert judge(stage, part, film.shots[begin], during, during, rest).verdict == "not_done"
 
 
@@ -43,7 +46,9 @@ def test_nothing_else_is_done_by_it(task: str) -> None:
             alike = (other.deed.kind, other.thing, other.goal) == (true.deed.kind, true.thing, true.goal)
             if not alike:
                 rest = rest_of(other, film.shots, begin)
-                judged = judge(stage, other, film.shots[begin], film.shots[shows[len(shows) // 2]], film.shots[end], rest)
+                judged = judge(
+                    stage, other, film.shots[begin], film.shots[shows[len(shows) // 2]], film.shots[end], rest
+                )
                 assert judged.verdict != "done", f"'{other.deed.outcome}' by '{true.deed.outcome}'"
 
 
