@@ -14,11 +14,14 @@ Examples:
   compass-edge eval --tasks recurrence --negatives --ablation --report out
   compass-edge eval --tasks all --models oracle:beta=0.1,gamma=0.2 --json > numbers.json
   compass-edge eval my_episodes --settings settings.json        thresholds that calibrate --out wrote
+  compass-edge eval --suite sim --json                          compass-tiny on the whole benchmark: loop, roles and speed
+  compass-edge eval --suite sim --limit 6                       a quick look at it
 
 Methods: the loop (compass); its progress model alone, without context, with the true step and position, and with the true
 step counted on from where the model itself ended the one before. Lower MAE (0 to 100) and higher rho are better.
 
-Models: oracle knows the annotation. It tests the loop and the evaluation, never how good a trained model is. Damage it with
+Models: tiny is compass-tiny, which comes with the package, with the settings it was tuned for. oracle knows the annotation. It
+tests the loop and the evaluation, never how good a trained model is. Damage it with
   beta=P   false completions accepted      gamma=P  true ones rejected        early=P  steps proposed half way through
   bias=X   added to progress in a step     plan_error=P  plans with a step too many or too few       seed=N  which ones
 
@@ -53,7 +56,13 @@ def register(commands: Any) -> None:
         "--ablation", action="store_true", help="the loop without the expected transition too: twice more"
     )
     parser.add_argument(
-        "--models", default="oracle", metavar="NAME", help="with what is asked of them, as below (oracle)"
+        "--suite",
+        choices=("sim",),
+        help="the simulator's 120 test episodes and 15 negatives, each role alone, and the speed",
+    )
+    parser.add_argument("--live", action="store_true", help="with --suite: films in real time too, as from a camera")
+    parser.add_argument(
+        "--models", metavar="NAME", help="with what is asked of them, as below (oracle; with --suite tiny)"
     )
     parser.add_argument("--every", type=at_least(1), metavar="N", help="frames from tick to tick (a third of a second)")
     parser.add_argument(

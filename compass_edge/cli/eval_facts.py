@@ -30,7 +30,6 @@ def facts(
 ) -> dict[str, dict[str, str]]:
     negatives = sum(episode.kind in NEGATIVES for episode in episodes)
     plain = asdict(settings or Settings())
-    candidate = plain.pop("candidate")
     if settings is None:
         plain["every"] = "a third of a second"
     return {
@@ -44,8 +43,7 @@ def facts(
         },
         "Models": {str(role): name for role, name in models.items()},
         "Settings": {
-            **{key: str(value) for key, value in plain.items()},
-            "candidate": ", ".join(f"{key} {value}" for key, value in candidate.items()),
+            **{key: _told(value) for key, value in plain.items()},
             "executor": executor,
         },
         "Versions": {"compass-edge": __version__, "Python": platform.python_version(), **_versions()},
@@ -55,6 +53,11 @@ def facts(
             "cores": str(os.cpu_count()),
         },
     }
+
+
+def _told(value: object) -> str:
+    """A rule's numbers beside their names."""
+    return ", ".join(f"{key} {part}" for key, part in value.items()) if isinstance(value, dict) else str(value)
 
 
 def data_hash(episodes: Sequence[Episode]) -> str:

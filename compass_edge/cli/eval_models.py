@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 from compass_edge.data.episode import Episode
 from compass_edge.errors import UsageError
 from compass_edge.eval.knowledge import Knowledge
 from compass_edge.eval.oracle import OracleOrienter, OraclePrm, OracleVerifier
+from compass_edge.eval.wording import Wording
 from compass_edge.loop.call import Models
+from compass_edge.loop.settings import Settings
 from compass_edge.models import ProgressModel
 
 Options: TypeAlias = Mapping[str, float]
@@ -21,8 +23,13 @@ Options: TypeAlias = Mapping[str, float]
 class Preset:
     about: str
     options: Options  # with their defaults
-    make: Callable[[Sequence[Episode], Options], Models]
+    make: Callable[
+        [Sequence[Episode], Options, int | None], Models
+    ]  # with so many threads; None: as many as there are cores
     notice: str = ""  # what a reader of its numbers must know
+    settings: Callable[[], Settings] | None = None  # what the loop runs with, unless it is told otherwise
+    wording: Wording = "annotation"  # of the steps that a model is asked about alone
+    told: bool = False  # of the episodes, before it is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +40,10 @@ class Suite:
     notice: str
     models: Callable[[], Models]  # picklable
     prm: Callable[[], ProgressModel]
+    wording: Wording
 
 
-def _oracles(episodes: Sequence[Episode], options: Options) -> Models:
+def _oracles(episodes: Sequence[Episode], options: Options, _threads: int | None) -> Models:
     knowledge = Knowledge(episodes)
     seed = int(options["seed"])
     return Models(
@@ -45,6 +53,24 @@ def _oracles(episodes: Sequence[Episode], options: Options) -> Models:
     )
 
 
+def _tiny(_episodes: Sequence[Episode], _options: Options, threads: int | None) -> Models:
+    return _tiny_models(threads)
+
+
+@lru_cache(maxsize=2)
+def _tiny_models(threads: int | None) -> Models:
+    """One in a process, whatever asks for it."""
+    from compass_edge.presets import tiny
+
+    return tiny.models(threads)
+
+
+def _tiny_settings() -> Settings:
+    from compass_edge.presets import tiny
+
+    return tiny.settings()
+
+
 PRESETS: dict[str, Preset] = {
     "oracle": Preset(
         "models that know the annotation, damaged by what is asked for",
@@ -52,7 +78,9 @@ PRESETS: dict[str, Preset] = {
         _oracles,
         "The models of this run are oracles: they know the annotation. The numbers test the loop and the evaluation around "
         "them, and say nothing about a trained model.",
+        told=True,
     ),
+    "tiny": Preset("compass-tiny, the model that comes with the package", {}, _tiny, settings=_tiny_settings, wording="orienter"),
 }  # fmt: skip
 _RATES = ("beta", "gamma", "early", "plan_error")
 
@@ -66,7 +94,7 @@ def choose_models(text: str) -> tuple[Preset, Options]:
     for part in filter(None, rest.split(",")):
         key, _, number = part.partition("=")
         if key not in options:
-            raise UsageError(f"The models '{name}' have no option '{key}'. There are: {', '.join(options)}.")
+            raise UsageError(f"The models '{name}' have no option '{key}'. There are: {', '.join(options) or 'none'}.")
         options[key] = _number(key, number)
     return preset, options
 
@@ -83,11 +111,12 @@ def _number(key: str, text: str) -> float:
     return value
 
 
-def suite(text: str, episodes: Sequence[Episode]) -> Suite:
+def suite(text: str, episodes: Sequence[Episode], threads: int | None = None) -> Suite:
     preset, options = choose_models(text)
-    bare = [replace(episode, tracks={}) for episode in episodes]  # sent to every process: nothing that no model needs
-    make = partial(preset.make, bare, options)
-    return Suite(text, preset.notice, make, partial(_prm_of, make))
+    told = episodes if preset.told else ()
+    bare = [replace(episode, tracks={}) for episode in told]  # sent to every process: nothing that no model needs
+    make = partial(preset.make, bare, options, threads)
+    return Suite(text, preset.notice, make, partial(_prm_of, make), preset.wording)
 
 
 def _prm_of(make: Callable[[], Models]) -> ProgressModel:

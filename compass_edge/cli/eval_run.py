@@ -14,12 +14,22 @@ from compass_edge.cli.eval_facts import facts
 from compass_edge.cli.eval_floors import floors_of, frame_alone
 from compass_edge.cli.eval_models import Suite, choose_models, suite
 from compass_edge.cli.eval_selection import Selection, select
+from compass_edge.cli.eval_suite import (
+    EXAMS,
+    Batch,
+    blind_results,
+    headline,
+    suite_batches,
+    suite_episodes,
+    suite_findings,
+)
 from compass_edge.cli.eval_table import as_text
 from compass_edge.cli.progress_bar import ProgressBar
 from compass_edge.data.episode import Episode
 from compass_edge.errors import UsageError
 from compass_edge.eval.ablation import ablation_methods
 from compass_edge.eval.cache import Cache
+from compass_edge.eval.findings import Findings
 from compass_edge.eval.loop_run import Executor
 from compass_edge.eval.method import LoopMethod, Method, PrmMethod
 from compass_edge.eval.negatives import NEGATIVES
@@ -30,35 +40,62 @@ from compass_edge.eval.report.page import report_directory, write_report
 from compass_edge.eval.report.plain import plain
 from compass_edge.eval.runner import Evaluated, Evaluation
 from compass_edge.eval.sampling import settings_at
+from compass_edge.eval.speed import THREADS
 from compass_edge.loop.settings import Settings
 
 
 def run_eval(arguments: argparse.Namespace) -> int:
-    choose_models(arguments.models)  # what is wrong is said before anything is rendered or run
-    if arguments.report is not None:
-        report_directory(arguments.report)
-        with styled():
-            pass
+    name, jobs = arguments.models or ("tiny" if arguments.suite else "oracle"), arguments.jobs or _cores()
+    threads = 1 if jobs > 1 else None
+    base = _checked(name, threads, arguments)
     cache = _cache(arguments.cache)
-    chosen = Selection(arguments.paths, arguments.tasks, arguments.seeds, arguments.negatives, arguments.limit)
-    jobs = arguments.jobs or _cores()
-    with ProgressBar("rendering", None) as bar:
-        episodes = select(chosen, cache, jobs, bar.update)
-    settings = _settings(arguments.settings, arguments.every, episodes)
-    models = suite(arguments.models, episodes)
-    methods = _methods(models, settings, arguments.executor, arguments.ablation)
-    done = _evaluate(methods, episodes, cache, jobs)
+    episodes = _selected(arguments, cache, jobs)
+    settings = _settings(arguments.settings, arguments.every, episodes, base)
+    models = suite(name, episodes, threads)
+    batches = [Batch(_methods(models, settings, arguments.executor, arguments.ablation), episodes)]
+    if arguments.suite:
+        batches += suite_batches(models, settings, episodes)
+    done = _evaluate(batches, cache, jobs)
     if done is None:
         return 130
-    data = _gathered(done, episodes, models, settings, arguments)
+    findings = None
+    if arguments.suite:
+        timed = suite(name, episodes, THREADS)
+        findings = suite_findings(done.results, episodes, timed, settings, live=arguments.live)
+    data = _gathered(done, episodes, models, settings, arguments, findings)
     page = write_report(arguments.report, data) if arguments.report is not None else None
     if arguments.json:
-        print(json.dumps({**plain(data), "cached": done.cached, "report": str(page) if page else None}, indent=2))
+        parts = {**headline(data), **plain(data)}
+        print(json.dumps({**parts, "cached": done.cached, "report": str(page) if page else None}, indent=2))
     else:
         print(as_text(data))
         if page is not None:
             print(f"\nreport      {page}")
     return 1 if done.failures else 0
+
+
+def _checked(name: str, threads: int | None, arguments: argparse.Namespace) -> Settings | None:
+    """The models' own settings. What is wrong is said before anything is rendered or run."""
+    preset, options = choose_models(name)
+    if arguments.suite and (arguments.paths or arguments.tasks or arguments.seeds):
+        raise UsageError("--suite names its own episodes: leave out data sets, --tasks and --seeds.")
+    if arguments.live and not arguments.suite:
+        raise UsageError("--live is a part of a suite: say --suite sim too.")
+    if arguments.report is not None:
+        report_directory(arguments.report)
+        with styled():
+            pass
+    if not preset.told:
+        preset.make((), options, threads)
+    return preset.settings() if preset.settings is not None else None
+
+
+def _selected(arguments: argparse.Namespace, cache: Path, jobs: int) -> list[Episode]:
+    with ProgressBar("rendering", None) as bar:
+        if arguments.suite:
+            return suite_episodes(arguments.limit, cache, jobs, bar.update)
+        chosen = Selection(arguments.paths, arguments.tasks, arguments.seeds, arguments.negatives, arguments.limit)
+        return select(chosen, cache, jobs, bar.update)
 
 
 def _cache(given: str | None) -> Path:
@@ -76,14 +113,18 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _settings(file: str | None, every: int | None, episodes: Sequence[Episode]) -> Settings | None:
+def _settings(
+    file: str | None, every: int | None, episodes: Sequence[Episode], base: Settings | None
+) -> Settings | None:
     """None: the defaults, with ticks a third of a second apart in every film, whatever its frame rate."""
     if file is None:
-        return None if every is None else Settings(every=every)
-    settings = Settings().overlaid(file)
+        if every is None:
+            return base
+        return replace(base or Settings(), every=every)
+    settings = (base or Settings()).overlaid(file)
     if every is not None:
         return replace(settings, every=every)
-    if "every" in json.loads(Path(file).read_text("utf-8")):
+    if base is not None or "every" in json.loads(Path(file).read_text("utf-8")):
         return settings
     rates = sorted({episode.fps for episode in episodes})
     if len(rates) > 1:
@@ -101,32 +142,46 @@ def _methods(models: Suite, settings: Settings | None, executor: Executor, ablat
         if ablated
         else (LoopMethod(models.models, settings, executor),)
     )
-    return [PrmMethod(models.prm, settings), *loops]
+    return [PrmMethod(models.prm, settings, wording=models.wording), *loops]
 
 
-def _evaluate(methods: Sequence[Method], episodes: Sequence[Episode], cache: Path, jobs: int) -> Evaluated | None:
+def _evaluate(batches: Sequence[Batch], cache: Path, jobs: int) -> Evaluated | None:
     """None: stopped by the user."""
-    slim = [
-        replace(one, tracks={key: one.tracks[key] for key in ("path",) if key in one.tracks}) for one in episodes
-    ]  # sent to other processes: nothing that no method reads
-    known, total = 0, len(methods) * len(episodes)
+    total = sum(len(batch.methods) * len(batch.episodes) for batch in batches)
+    known, before = 0, 0
 
     def on_progress(finished: int, _total: int, _what: str) -> None:
         nonlocal known
-        known = finished
-        bar.update(finished, total)
+        known = before + finished
+        bar.update(known, total)
 
+    parts: list[Evaluated] = []
     try:
         with ProgressBar("evaluating", None) as bar:
-            return Evaluation(
-                methods, slim, cache=Cache(cache / "results", _warn), workers=jobs, on_progress=on_progress, warn=_warn
-            ).run()
+            for batch in batches:
+                kept = Cache(cache / "results", _warn)
+                slim = [_slim(episode, batch.tracks) for episode in batch.episodes]
+                one = Evaluation(
+                    batch.methods, slim, cache=kept, workers=jobs, on_progress=on_progress, warn=_warn
+                )  # fmt: skip
+                parts.append(one.run())
+                before += len(batch.methods) * len(batch.episodes)
     except KeyboardInterrupt:
         print(
             f"compass-edge: stopped. {known} of {total} runs are done and kept in '{cache}'; the same command goes on there.",
             file=sys.stderr,
         )
         return None
+    return Evaluated(
+        tuple(result for part in parts for result in part.results),
+        tuple(failure for part in parts for failure in part.failures),
+        sum(part.cached for part in parts),
+    )
+
+
+def _slim(episode: Episode, tracks: Sequence[str]) -> Episode:
+    """As it is sent to other processes: nothing that no method reads."""
+    return replace(episode, tracks={key: episode.tracks[key] for key in tracks if key in episode.tracks})
 
 
 def _gathered(
@@ -135,20 +190,23 @@ def _gathered(
     models: Suite,
     settings: Settings | None,
     arguments: argparse.Namespace,
+    findings: Findings | None,
 ) -> ReportData:
     floors = floors_of(episodes)
     at_best = frame_alone(*floors) if floors is not None else []
     negatives = sum(episode.kind in NEGATIVES for episode in episodes)
     positives = len(episodes) - negatives
     title = f"Evaluation on {positives} episode{'s' * (positives != 1)}"
+    blind = blind_results(episodes, settings) if findings is not None else []
     return gather(
-        [*at_best, *done.results],
+        [*at_best, *(one for one in done.results if one.method not in EXAMS), *blind],
         episodes,
         facts(sys.argv[1:], episodes, models.models().names(), settings, arguments.executor),
         title=f"{title} and {negatives} negative{'s' * (negatives != 1)}" if negatives else title,
         notice=models.notice,
         floors=floors,
         failures=done.failures,
+        findings=findings,
     )
 
 

@@ -14,7 +14,8 @@ _WIDE = 9
 
 
 def as_text(data: ReportData) -> str:
-    return clean_lines([*_methods(data), *_contrary(data), *_ablation(data), *_others(data), *_failures(data)])
+    parts = (_methods, _contrary, _ablation, _others, _alone, _failures)
+    return clean_lines([line for part in parts for line in part(data)])
 
 
 def clean_lines(lines: Sequence[str]) -> str:
@@ -102,6 +103,41 @@ def _others(data: ReportData) -> Iterator[str]:
         hold = "holds" if all(line.bound_holds for line in data.bounds) else "DOES NOT HOLD"
         lines.append(f"theorem     error {last.bound_error:.2f}, bound {last.bound:.2f}: {hold} for every task{said}")
     yield from ["", *lines] if lines else []
+
+
+def _alone(data: ReportData) -> Iterator[str]:
+    """Of the simulator's suite: each role, and the speed."""
+    found = data.findings
+    if found is None:
+        return
+    numbers = {key: one.value for key, one in found.numbers.items()}
+    yield ""
+    yield f"gap closed  {_share(numbers['gap_closed'])} of what the true context would take off the error"
+    yield (
+        f"verifier    alone: {_share(numbers['verifier_accuracy'])} of {found.verifier.right.of} questions right, "
+        f"{_share(numbers['verifier_false_accept'])} of {found.verifier.false_accepts.of} accepted that should not be"
+    )
+    tried = [(case, rate) for case, rate in found.verifier.cases.items() if rate.of]
+    yield "            right: " + ", ".join(f"{case} {rate.hits}/{rate.of}" for case, rate in tried)
+    yield (
+        f"orienter    alone: {_share(numbers['orienter_plan_exact'])} of {found.orienter.exact.of} plans exact, "
+        f"{_share(found.orienter.sized.value)} with the right number of steps"
+    )
+    yield (
+        f"prm         alone: off by {numbers['prm_local_mae']:.3f} within a step (blind {numbers['prm_blind_mae']:.3f}), "
+        f"says {numbers['prm_wrong_sentence']:.3f} of steps that were not done"
+    )
+    if found.agreement.of:
+        yield f"executors   {found.agreement.hits} of {found.agreement.of} episodes with the same events in all three"
+    if found.speed is not None:
+        speed = found.speed
+        yield f"speed       {speed.factor:.2f} x real time, {speed.threads} threads, {speed.episodes} episodes"
+    if found.live is not None:
+        yield f"live        progress {found.live.age_p95_s:.2f} s old (95th percentile), {found.live.missed} frames missed"
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}" if math.isfinite(value) else "-"
 
 
 def _failures(data: ReportData) -> Iterator[str]:

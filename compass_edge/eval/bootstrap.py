@@ -68,6 +68,16 @@ class Bootstrap:
         value = _ratio(sums.sum(), counts.sum()) - _ratio(other_sums.sum(), other_counts.sum())
         return self._estimate(float(value), drawn)
 
+    def closed(self, values: Sequence[Values], least: Sequence[Values], reached: Sequence[Values]) -> Estimate:
+        """The share of the way from the mean of `values` down to that of `least` that the mean of `reached` has gone."""
+        means, drawn = [], []
+        for some in (values, least, reached):
+            sums, counts = self._sums(some)
+            means.append(_ratio(sums.sum(), counts.sum()))
+            drawn.append(_ratio(self._drawn @ sums, self._drawn @ counts))
+        share = _ratio(means[0] - means[2], means[0] - means[1])
+        return self._estimate(float(share), _ratio(drawn[0] - drawn[2], drawn[0] - drawn[1]))
+
     def _sums(self, values: Sequence[Values]) -> tuple[Values, Values]:
         if len(values) != self._of.size:
             raise UsageError(f"There must be values for each of {self._of.size} episodes, and {len(values)} came.")

@@ -82,13 +82,24 @@ def without_context(model: ProgressModel, episode: Episode, settings: Settings |
 
 def diagnose(model: ProgressModel, episode: Episode, settings: Settings | None = None) -> Diagnosis:
     """All three, in one pass over the film."""
-    rules, last = settings or settings_at(episode.fps), episode.frames - 1
+    found = scored(model, episode, stretches(episode), settings or settings_at(episode.fps))
+    return diagnosis_of(model.name, episode, found)
+
+
+def stretches(episode: Episode) -> list[Stretch]:
+    """What is scored for the diagnosis: the whole episode, and each annotated step."""
+    last = episode.frames - 1
     steps = [
         Stretch(step.sentence, begin, min(step.end, last))
         for begin, step in zip(episode.begins, episode.truth, strict=True)
         if begin <= last
     ]
-    whole, *local = scored(model, episode, [Stretch(episode.instruction, 0, last), *steps], rules)
+    return [Stretch(episode.instruction, 0, last), *steps]
+
+
+def diagnosis_of(model: str, episode: Episode, found: Sequence[dict[int, float]]) -> Diagnosis:
+    """The three curves, from the scores of these stretches."""
+    (whole, *local), steps = found, stretches(episode)[1:]
     oracle, chained, anchor = np.full(episode.frames, 100.0 if episode.truth else 0.0), np.zeros(episode.frames), 0.0
     for index, (stretch, scores) in enumerate(zip(steps, local, strict=True)):
         frames = np.arange(stretch.first, min(episode.truth[index].end, episode.frames))
@@ -98,7 +109,7 @@ def diagnose(model: ProgressModel, episode: Episode, settings: Settings | None =
         anchor += float(_curve(scores, np.array([stretch.last]))[0])
         chained[frames[-1] + 1 :] = 100.0 * anchor / episode.size
     named = {
-        setting: Result(episode.id, method_name(model.name, setting), values)
+        setting: Result(episode.id, method_name(model, setting), values)
         for setting, values in (
             (WITHOUT, 100.0 * _curve(whole, np.arange(episode.frames))),
             (ORACLE, oracle),
@@ -123,23 +134,27 @@ def pairs(diagnosis: Diagnosis, episode: Episode) -> list[Pair]:
 
 
 def scored(
-    model: ProgressModel, episode: Episode, stretches: Sequence[Stretch], settings: Settings
+    model: ProgressModel, episode: Episode, asked: Sequence[Stretch], settings: Settings, *, last_only: bool = False
 ) -> list[dict[int, float]]:
     """For each stretch: the model's score at each sampled frame. The film is read once; no picture is kept that no clip holds.
 
-    As in the loop a score that is no number leaves its frame without one.
+    As in the loop a score that is no number leaves its frame without one. `last_only`: what leads to the last frame of a stretch
+    is shown, and not scored.
     """
-    found: list[dict[int, float]] = [{} for _ in stretches]
-    prefixes = [Prefix(stretch.sentence, settings.max_frames) for stretch in stretches]
+    found: list[dict[int, float]] = [{} for _ in asked]
+    prefixes = [Prefix(stretch.sentence, settings.max_frames) for stretch in asked]
     wanted: dict[int, list[int]] = {}
-    for index, stretch in enumerate(stretches):
+    for index, stretch in enumerate(asked):
         for frame in stretch.sampled(settings.every):
             wanted.setdefault(frame, []).append(index)
     waiting: list[tuple[int, int, Clip]] = []
     for number, picture in episode.film.pictures(1, max(wanted, default=-1) + 1):
         image = Image(f"{episode.film.key}/{number}", picture)
         for index in wanted.pop(number, ()):
-            waiting.append((index, number, prefixes[index].with_frame(image)))
+            clip = prefixes[index].with_frame(image)
+            if last_only and number < asked[index].last:
+                continue
+            waiting.append((index, number, clip))
             if len(waiting) >= max(model.max_batch, 1):
                 _score(model, waiting, found)
     _score(model, waiting, found)

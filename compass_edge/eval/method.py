@@ -12,6 +12,7 @@ from compass_edge.eval.loop_run import LOOP, Executor, run_loop
 from compass_edge.eval.result import Result
 from compass_edge.eval.sampling import A_SECOND, settings_at
 from compass_edge.eval.trace import Between
+from compass_edge.eval.wording import Wording, reworded
 from compass_edge.loop.call import Models
 from compass_edge.loop.settings import Settings, Tau
 from compass_edge.models import ProgressModel
@@ -103,8 +104,10 @@ class PrmMethod:
         *,
         context: bool = True,
         model: str | None = None,
+        wording: Wording = "annotation",
     ) -> None:
         self._prm, self._settings, self._context, self._model = Lazy(make), settings, context, model
+        self._wording: Wording = wording
 
     @property
     def name(self) -> str:
@@ -113,9 +116,10 @@ class PrmMethod:
     def identity(self) -> Mapping[str, Any]:
         rules = self._settings
         sampling = None if rules is None else {"every": rules.every, "max_frames": rules.max_frames}
-        return {"method": "prm", "model": self.name, "context": self._context, "sampling": sampling}
+        told = {} if self._wording == "annotation" else {"wording": self._wording}
+        return {"method": "prm", "model": self.name, "context": self._context, "sampling": sampling, **told}
 
     def run(self, episode: Episode) -> tuple[Result, ...]:
         if not self._context:
             return (without_context(self._prm(), episode, self._settings),)
-        return diagnose(self._prm(), episode, self._settings).results
+        return diagnose(self._prm(), reworded(episode, self._wording), self._settings).results

@@ -43,5 +43,5 @@ class LoopTrace:
 class Result:
     episode: str
     method: str
-    values: NDArray[np.float64]  # 0 to 100, one a frame
+    values: NDArray[np.float64]  # 0 to 100, one a frame; of an exam: answers, as it says
     trace: LoopTrace | None = None  # None: the method is not a loop

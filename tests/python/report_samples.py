@@ -8,7 +8,11 @@ from compass_edge.data.episode import FORMS, Form, Kind
 from compass_edge.eval.ablation import TAUS, Variant
 from compass_edge.eval.bootstrap import Estimate
 from compass_edge.eval.confusion import Confusion
+from compass_edge.eval.findings import Findings, Number
+from compass_edge.eval.live import Live
 from compass_edge.eval.negatives import Deviation
+from compass_edge.eval.orienter_exam import OrienterScore
+from compass_edge.eval.rate import Rate
 from compass_edge.eval.report.curves import Curves, Line, Mark
 from compass_edge.eval.report.data import (
     TITLES,
@@ -23,7 +27,11 @@ from compass_edge.eval.report.data import (
     ReportData,
     TaskFloor,
 )
+from compass_edge.eval.sentence_exam import SentenceScore
+from compass_edge.eval.speed import Speed
 from compass_edge.eval.table import COLUMNS, Cell, Column
+from compass_edge.eval.verifier_exam import VerifierScore
+from compass_edge.eval.verifier_questions import CASES
 
 KINDS: tuple[Kind, ...] = ("early_stop", "extra_steps", "mismatch")
 
@@ -62,6 +70,20 @@ def chosen(episode: str, form: Form | None, why: str, kind: Kind = "positive") -
 
 def bounds(task: str) -> Bounds:
     return Bounds(task, 6, 3.1, 1.2, 8.4, 0.213, 0.104, 0.5, 0.1, 0.2, 0.3, 0.05, 12.7, 25.4, True, 5.3, 4.9, True)
+
+
+def findings() -> Findings:
+    values = {"verifier_false_accept": 0.03, "orienter_plan_exact": 0.98, "prm_local_mae": 0.062, "prm_blind_mae": 0.141,
+              "prm_wrong_sentence": 0.045}  # fmt: skip
+    return Findings(
+        {key: Number(value, value * 0.9, value * 1.1, 480) for key, value in values.items()},
+        VerifierScore(Rate(460, 480), Rate(7, 240), {case: Rate(60 + at, 70) for at, case in enumerate(CASES)}, 1),
+        OrienterScore(Rate(118, 120), Rate(119, 120), {"S1": Rate(5, 5)}, 0),
+        SentenceScore(near(0.045), near(0.035), near(0.055), 300),
+        Rate(3, 3),
+        Speed(5, 2, 150.0, 40.0, 3.1, 3.7),
+        Live(2, 900, 0.2, 0.31, 0),
+    )
 
 
 def full() -> ReportData:
@@ -115,5 +137,6 @@ def full() -> ReportData:
         bounds=[bounds("R1"), bounds("S2"), bounds("")],
         latencies=latencies,
         floors=floors,
+        findings=findings(),
         episodes=[{"episode": "R1/0", "method": "the loop", "mae": 9.3}],
     )  # fmt: skip

@@ -81,7 +81,19 @@ def page(written: Path) -> Page:
     return Page(written.read_text("utf-8"))
 
 
-SECTIONS = ["forms", "gap", "episodes", "negatives", "ablation", "verifier", "theorem", "floor", "latency", "run"]
+SECTIONS = [
+    "forms",
+    "gap",
+    "episodes",
+    "negatives",
+    "ablation",
+    "verifier",
+    "roles",
+    "theorem",
+    "floor",
+    "latency",
+    "run",
+]
 
 
 def test_every_section_is_there_and_none_is_missing(page: Page) -> None:
@@ -209,6 +221,7 @@ def test_verdicts_on_the_bounds(tmp_path: Path) -> None:
         ("negatives", "deviations", "--negatives"),
         ("ablation", "ablation", "--ablation"),
         ("verifier", "confusion", "verdicts"),
+        ("roles", "findings", "--suite sim"),
         ("theorem", "bounds", "annotated"),
         ("floor", "floors", "--tasks"),
         ("latency", "latencies", "timed"),

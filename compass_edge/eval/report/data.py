@@ -13,6 +13,7 @@ from compass_edge.data.episode import Form, Kind
 from compass_edge.eval.ablation import Variant
 from compass_edge.eval.bootstrap import Estimate
 from compass_edge.eval.confusion import Confusion
+from compass_edge.eval.findings import Findings
 from compass_edge.eval.floor import GATE
 from compass_edge.eval.negatives import Deviation
 from compass_edge.eval.report.curves import Curves
@@ -140,4 +141,5 @@ class ReportData:
     floors: Sequence[TaskFloor] = ()
     gate: float = GATE
     failures: Sequence[Failed] = ()
+    findings: Findings | None = None  # of the simulator's suite
     episodes: Sequence[Mapping[str, Any]] = field(default_factory=tuple)  # a row an episode and method, for machines

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from compass_edge.data.episode import Episode
 from compass_edge.eval.ablation import TAUS, ablation, variant_name
+from compass_edge.eval.blind import BLIND
 from compass_edge.eval.confusion import confusion
 from compass_edge.eval.diagnosis import CHAINED, ORACLE, WITHOUT, Diagnosis, method_name, pairs
+from compass_edge.eval.findings import Findings
 from compass_edge.eval.floor import FRAME_ALONE, Floors
 from compass_edge.eval.loop_run import LOOP
 from compass_edge.eval.negatives import NEGATIVES, deviations
@@ -32,6 +34,7 @@ def gather(
     notice: str = "",
     floors: tuple[Floors, Sequence[Episode]] | None = None,  # and the episodes that they are of
     failures: Sequence[Failed] = (),
+    findings: Findings | None = None,
 ) -> ReportData:
     whole = [episode for episode in episodes if episode.kind not in NEGATIVES]
     ids = {episode.id for episode in whole}
@@ -64,6 +67,7 @@ def gather(
         latencies=[Latency(one.episode, one.trace.seconds, one.trace.calls) for one in loops if one.trace is not None],
         floors=_floors(floors, whole),
         failures=failures,
+        findings=findings,
         episodes=_rows(table, whole, labels),
     )
 
@@ -101,7 +105,7 @@ def _models(methods: Iterable[str]) -> list[str]:
 
 def _recovered(table: Table) -> float | None:
     """Of what the true context takes off the error of the loop's own model."""
-    models = _models(table.methods)
+    models = [model for model in _models(table.methods) if model != BLIND]
     if LOOP not in table.methods or len(models) != 1:
         return None
     names = [method_name(models[0], setting) for setting in (WITHOUT, ORACLE)]

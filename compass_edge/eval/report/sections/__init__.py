@@ -15,6 +15,7 @@ from compass_edge.eval.report.sections import (
     headline,
     latency,
     negatives,
+    roles,
     run,
     theorem,
     verifier,
@@ -22,5 +23,5 @@ from compass_edge.eval.report.sections import (
 
 SECTIONS: tuple[Callable[[ReportData], Section], ...] = tuple(
     module.section
-    for module in (headline, forms, gap, episodes, negatives, ablation, verifier, theorem, floor, latency, run)
+    for module in (headline, forms, gap, episodes, negatives, ablation, verifier, roles, theorem, floor, latency, run)
 )
