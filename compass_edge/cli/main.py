@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from compass_edge import __version__
-from compass_edge.cli import bench, calibrate, data, doctor, frames, models, replay, run, sim
+from compass_edge.cli import bench, calibrate, data, demo, doctor, frames, models, replay, run, sim
 from compass_edge.cli import eval as evaluate
 from compass_edge.errors import CompassError
 
@@ -17,9 +17,10 @@ compass-edge tells a robot how far its task has come, live, on the robot's own c
 
 Start here:
   compass-edge doctor               what is installed, what is missing, and the cure
-  compass-edge demo                 a generated clip through the whole frame path
-  compass-edge frames episode.mp4   your own video, stream or camera through the same path
+  compass-edge demo                 the loop on three episodes, with the model that comes with the package
+  compass-edge run episode.mp4 --task "..."   your own video, stream or camera
   compass-edge run --list           scripted episodes, to watch the loop decide
+  compass-edge frames episode.mp4   the path of a frame alone; frames --demo on a generated clip
   compass-edge data inspect bundled three episodes that come with the package; data annotate marks your own
   compass-edge eval bundled         how well progress is reported on them; --tasks all for the simulator's
   compass-edge bench frames         this machine, ours beside its rivals
@@ -40,7 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"compass-edge {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for command in (doctor, frames, run, replay, bench, calibrate, evaluate, data, sim, models):
+    for command in (doctor, demo, run, frames, replay, bench, calibrate, evaluate, data, sim, models):
         command.register(commands)
     return parser
 

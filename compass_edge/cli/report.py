@@ -29,6 +29,7 @@ class Report:
 
     def __init__(self, title: str, out: TextIO) -> None:
         self.title, self.tally = title, Tally()
+        self.live = True  # its frames have an age; those of a recording have a place in it
         self.publisher = Publisher()
         self.verdicts: deque[Verdict] = deque(maxlen=_VERDICTS)
         self._out = out
@@ -88,6 +89,7 @@ class Report:
         lanes: Mapping[Role, float] | None = None,
         latencies: str = "",
         unexpected: list[str] | None = None,
+        footage: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         plan, result = self.state.plan, self.tally.result()
         return {
@@ -100,6 +102,7 @@ class Report:
             "lanes": lanes,
             "latencies": latencies,
             "unexpected": unexpected,
+            **(footage or {}),
         }
 
     def _print(self, text: str) -> None:
@@ -169,7 +172,9 @@ class Screen(Report):
         at_once: bool = False,
     ) -> None:
         progress = self.publisher.latest or progress_of(self.state)
-        self._last = Snapshot(self.title, self.state, progress, now_ns, tuple(self.verdicts), lanes, speculation)
+        self._last = Snapshot(
+            self.title, self.state, progress, now_ns, tuple(self.verdicts), lanes, speculation, self.live
+        )
         if at_once or self._clock() - self._drawn_at >= 1 / _PICTURES_A_SECOND:
             self._draw(self._last)
 

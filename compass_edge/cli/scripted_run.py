@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from types import FrameType
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from compass_edge.cli.interruption import interruptible
 from compass_edge.cli.report import Report, report_on
+from compass_edge.cli.run_journal import must_match, open_journal
+from compass_edge.cli.watched_lanes import WatchedLanes
 from compass_edge.errors import UsageError
 from compass_edge.loop.call import Models
 from compass_edge.loop.cassette import Cassette
 from compass_edge.loop.cassette_models import played, recorded
 from compass_edge.loop.episode import Episode
-from compass_edge.loop.events import EpisodeStarted, Event, Role
+from compass_edge.loop.events import Event
 from compass_edge.loop.journal import Journal
-from compass_edge.loop.lanes import ROLES, Job, Signal
+from compass_edge.loop.lanes import ROLES
 from compass_edge.loop.memo import Speculation
 from compass_edge.loop.overlapped import Overlapped
 from compass_edge.loop.pool import run_pool
-from compass_edge.loop.recording import Recording
 from compass_edge.loop.replay import checked
 from compass_edge.loop.sequential import run_sequential
 from compass_edge.loop.settings import Settings
@@ -34,45 +33,6 @@ from compass_edge.scripted.scenario import BOARDS, Scenario, load
 from compass_edge.scripted.ticks import ScriptedTicks
 
 _LOOKS_A_SECOND = 20
-
-
-class WatchedLanes:
-    """Virtual lanes that somebody watches: waits are cut into slices, so that time is seen to pass. Nothing else changes."""
-
-    def __init__(self, lanes: VirtualLanes, slice_ns: int | None = None) -> None:
-        self.lanes, self._slice_ns = lanes, slice_ns
-        self.since_ns = 0  # a run that is resumed goes on at the time where it was cut off
-        self.look: Callable[[], None] = lambda: None
-
-    def now_ns(self) -> int:
-        return self.lanes.now_ns() + self.since_ns
-
-    def room(self, role: Role) -> int:
-        return self.lanes.room(role)
-
-    def stuck(self, role: Role) -> bool:
-        return self.lanes.stuck(role)
-
-    def start(self, job: Job) -> None:
-        self.lanes.start(job)
-
-    def cancel(self, job: Job) -> None:
-        self.lanes.cancel(job)
-
-    def busy(self) -> dict[Role, bool]:
-        return {role: self.lanes.room(role) < 1 for role in ROLES}
-
-    def wait(self, until_ns: int | None) -> list[Signal]:
-        until = None if until_ns is None else until_ns - self.since_ns
-        while True:
-            self.look()
-            now = self.lanes.now_ns()
-            ends = until if until is not None or any(self.busy().values()) else now
-            if self._slice_ns is None or (ends is not None and ends - now <= self._slice_ns):
-                return self.lanes.wait(until)
-            signals = self.lanes.wait(now + self._slice_ns)
-            if signals:
-                return signals
 
 
 @dataclass(slots=True)
@@ -133,21 +93,6 @@ def _models(arguments: argparse.Namespace, scenario: Scenario, warn: Callable[[s
     return models
 
 
-def _open_journal(
-    arguments: argparse.Namespace, clock: Callable[[], int], warn: Callable[[str], None]
-) -> tuple[Journal | None, Recording]:
-    if arguments.journal is None:
-        if arguments.resume:
-            raise UsageError("--resume goes on with a journal. Name it with --journal FILE.")
-        return None, Recording()
-    if arguments.resume and Path(arguments.journal).exists():
-        journal, recording = Journal.resume(arguments.journal, clock=clock, warn=warn)
-        if recording.note:
-            warn(recording.note)
-        return journal, recording
-    return Journal.create(arguments.journal, clock=clock, warn=warn), Recording()
-
-
 def _settings(arguments: argparse.Namespace, scenario: Scenario) -> Settings:
     settings = replace(scenario.settings, tau=arguments.tau)
     if arguments.settings is not None:
@@ -157,35 +102,6 @@ def _settings(arguments: argparse.Namespace, scenario: Scenario) -> Settings:
             f"A tick of the scenario '{scenario.name}' is every {scenario.world.every} frames, and {settings.every} came."
         )
     return settings
-
-
-def _must_match(past: list[Event], scenario: Scenario, settings: Settings, path: str) -> None:
-    first = past[0]
-    if not isinstance(first, EpisodeStarted) or first.source != scenario.source:
-        began = first.source if isinstance(first, EpisodeStarted) else type(first).__name__
-        raise UsageError(
-            f"The journal '{path}' is of '{began}', and '{scenario.source}' was to go on. Resume the scenario that it began "
-            "with, or name another file."
-        )
-    now = asdict(settings)
-    other = sorted(name for name, value in now.items() if first.settings.get(name) != value)
-    if other:
-        told = ", ".join(f"{name} {first.settings.get(name)} (now {now[name]})" for name in other)
-        raise UsageError(f"The journal '{path}' began with other settings: {told}. Resume it with the same.")
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does: the terminal is put right, and the journal can be resumed."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _warn(text: str) -> None:
@@ -206,15 +122,16 @@ def run_scripted(arguments: argparse.Namespace) -> int:
     run = Run(scenario, arguments.executor, report, lanes, models)
     lanes.look = run.look
     with contextlib.ExitStack() as stack:
-        run.journal, recording = _open_journal(arguments, lanes.now_ns, _warn)
+        run.journal, recording = open_journal(arguments.journal, arguments.resume, lanes.now_ns, _warn)
         if run.journal is not None:
             stack.enter_context(run.journal)
         past = list(recording.events)
         if past:
-            _must_match(past, scenario, settings, arguments.journal)
+            task = scenario.world.instruction
+            must_match(past, arguments.journal, scenario.source, task, settings, "scenario")
             lanes.since_ns = recording.at_ns[-1]
         stack.enter_context(report)
-        stack.enter_context(_interruptible())
+        stack.enter_context(interruptible())
         stopped = False
         try:
             spent = run.go(run.episode(settings, past))

@@ -83,6 +83,7 @@ class Snapshot:
     verdicts: tuple[Verdict, ...] = ()
     lanes: Mapping[Role, bool] | None = None  # busy?
     speculation: Speculation | None = None
+    live: bool = True  # the frames age; those of a recording are as old as they will ever be
 
 
 def clean(text: str) -> str:
@@ -135,7 +136,7 @@ def draw(
     head = [pen.line((title + " " * (pen.width - columns(title) - len(clock)), _DIM), (clock, _DIM))]
     wrapped = textwrap.wrap(clean(shot.state.instruction), max(pen.width, 20), max_lines=2, placeholder=glyphs.cut)
     head += [pen.line((text, _BOLD)) for text in wrapped] + [""]
-    tail = ["", *_progress_lines(pen, shot.progress, shot.now_ns), *_lane_lines(pen, shot)]
+    tail = ["", *_progress_lines(pen, shot), *_lane_lines(pen, shot)]
     verdicts = _verdicts(pen, shot)
     if height is None:
         return [*head, *_plan_lines(pen, shot.state, None), *tail, *verdicts]
@@ -182,9 +183,14 @@ def bar(progress: Progress, width: int, glyphs: Glyphs) -> tuple[str, str, str]:
     return glyphs.solid * solid, glyphs.hatched * hatched, glyphs.empty * (width - solid - hatched)
 
 
-def _progress_lines(pen: _Pen, now: Progress, now_ns: int) -> list[str]:
+def _progress_lines(pen: _Pen, shot: Snapshot) -> list[str]:
+    now = shot.progress
     solid, hatched, rest = bar(now, max(pen.width - 7, 1), pen.glyphs)
-    age = f"  frame {now.frame}" + (f", {now.age_s(now_ns):.1f} s old" if now.outcome is None else "")
+    age = f"  frame {now.frame}"
+    if not shot.live:
+        age += f", at {now.captured_ns / 1e9:.1f} s of the video"
+    elif now.outcome is None:
+        age += f", {now.age_s(shot.now_ns):.1f} s old"
     flag = [("  provisional", _YELLOW)] if now.provisional else []
     facts = f"verified {now.verified:.1f}, step {now.step} of {now.steps}, plan revision {now.revision}"
     return [
@@ -247,9 +253,13 @@ def line_of(event: Event, state: State) -> tuple[str, str] | None:
     return None
 
 
+def meaning(outcome: str | None) -> str:
+    return _MEANING.get(outcome, "")
+
+
 def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     rows = [
-        ("outcome", f"{summary['outcome'] or 'none'}: {_MEANING.get(summary['outcome'], '')}"),
+        ("outcome", f"{summary['outcome'] or 'none'}: {meaning(summary['outcome'])}"),
         ("progress", f"{summary['value']:.1f}, verified {summary['verified']:.1f}"),
         ("steps", f"{summary['satisfied']} of {summary['steps']}, plan revision {summary['revision']}"),
         ("verdicts", f"{summary['accepted']} accepted, {summary['rejected']} rejected"),
@@ -261,7 +271,29 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     if summary["lanes"] is not None:
         busy = ", ".join(f"{LETTERS[role]} {seconds:.1f} s" for role, seconds in summary["lanes"].items())
         rows.append(("models", f"{busy} busy in {summary['seconds']:.1f} s"))
+    if summary["latencies"]:
         rows.append(("latencies", summary["latencies"]))
     if summary["unexpected"] is not None:
         rows.append(("expected", "; ".join(summary["unexpected"]) or "as the scenario says"))
-    return [f"{name:<12}{clean(text)}" for name, text in rows]
+    return [f"{name:<12}{clean(text)}" for name, text in (*rows, *_footage_rows(summary))]
+
+
+def _footage_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Of a run on footage: the plan, and what a second of computing was good for."""
+    rows = []
+    for k, step in enumerate(summary.get("plan", ()), 1):
+        when = "open" if step["at_s"] is None else f"{step['at_s']:.1f} s"
+        rows.append(("plan" if k == 1 else "", f"{k:2d}  {when:>8}  {step['outcome']}"))
+    if summary.get("speed") is not None:
+        spent = f"{summary['footage_s']:.1f} s of video in {summary['computing_s']:.1f} s of computing"
+        rows.append(("speed", f"{spent}: {summary['speed']:.2f} s a second"))
+    if summary.get("age_s"):
+        ages = summary["age_s"]
+        told = f"{ages['median']:.2f} s (median), {ages['p95']:.2f} s (95th percentile)"
+        rows.append(("age", f"{told}: of the frame behind what was published, read every 50 ms"))
+    if summary.get("error") is not None:
+        rows.append(("error", f"{summary['error']:.1f} of 100, mean absolute, against the annotation"))
+    if summary.get("without") is not None:
+        rows.append(("without", f"{summary['without']:.1f}: the same P without context, the whole video as one task"))
+    rows += [(name, summary[name]) for name in ("failure", "note", "report") if summary.get(name)]
+    return rows

@@ -46,7 +46,7 @@ def test_every_command_explains_itself(command: str) -> None:
 
 @pytest.mark.parametrize("backend", backends())
 def test_demo_checks_its_own_pictures(backend: str) -> None:
-    done = compass("demo", "--backend", backend)
+    done = compass("frames", "--demo", "--backend", backend)
     assert done.returncode == 0, done.stderr
     assert "150 of 150 in order" in done.stdout
     assert done.stderr == ""  # no progress bar outside a terminal
@@ -83,6 +83,8 @@ def test_a_truncated_file_is_said_to_be(tmp_path: Path, backend: str) -> None:
     [
         (("frames", "no/such.mp4"), 2, "There is no file"),
         (("frames", "."), 2, "is a folder"),
+        (("frames",), 2, "and neither came"),
+        (("frames", "x.mp4", "--demo"), 2, "and both came"),
         (("frames", "x.mp4", "--every", "0"), 2, "at least 1"),
         (("frames", "x.mp4", "--model", "gpt"), 2, "invalid choice"),
         (("bench", "nothing"), 2, "There is no benchmark"),
@@ -97,7 +99,7 @@ def test_bad_input_gets_a_sentence(arguments: tuple[str, ...], code: int, part: 
 
 
 def test_an_unknown_instruction_set_gets_a_sentence() -> None:
-    done = compass("demo", COMPASS_EDGE_ISA="mmx")
+    done = compass("frames", "--demo", COMPASS_EDGE_ISA="mmx")
     assert done.returncode == 2
     assert "mmx" in done.stderr
     assert "Traceback" not in done.stderr

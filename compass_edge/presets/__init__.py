@@ -1,0 +1,1 @@
+"""Presets: models that go together, by name, with the loop's settings for them."""
