@@ -41,7 +41,7 @@ class Shown:
 
 def run_demo(arguments: argparse.Namespace) -> int:
     preset = find_preset(arguments.preset)
-    preset.settings()  # whether it is there is known before anything else is done
+    preset.settings(10.0)  # whether it is there is known before anything else is done
     folder = page_directory(arguments.out)
     if not arguments.json:
         print(f"Loading {preset.about}.", flush=True)

@@ -27,7 +27,7 @@ class Preset:
         [Sequence[Episode], Options, int | None], Models
     ]  # with so many threads; None: as many as there are cores
     notice: str = ""  # what a reader of its numbers must know
-    settings: Callable[[], Settings] | None = None  # what the loop runs with, unless it is told otherwise
+    settings: Callable[[float], Settings] | None = None  # what the loop runs with at a film's rate, unless it is told
     wording: Wording = "annotation"  # of the steps that a model is asked about alone
     told: bool = False  # of the episodes, before it is asked
 
@@ -65,10 +65,10 @@ def _tiny_models(threads: int | None) -> Models:
     return tiny.models(threads)
 
 
-def _tiny_settings() -> Settings:
+def _tiny_settings(fps: float) -> Settings:
     from compass_edge.presets import tiny
 
-    return tiny.settings()
+    return tiny.settings(fps)
 
 
 PRESETS: dict[str, Preset] = {

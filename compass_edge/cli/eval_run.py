@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,8 +74,8 @@ def run_eval(arguments: argparse.Namespace) -> int:
     return 1 if done.failures else 0
 
 
-def _checked(name: str, threads: int | None, arguments: argparse.Namespace) -> Settings | None:
-    """The models' own settings. What is wrong is said before anything is rendered or run."""
+def _checked(name: str, threads: int | None, arguments: argparse.Namespace) -> Callable[[float], Settings] | None:
+    """The models' own settings, by a film's rate. What is wrong is said before anything is rendered or run."""
     preset, options = choose_models(name)
     if arguments.suite and (arguments.paths or arguments.tasks or arguments.seeds):
         raise UsageError("--suite names its own episodes: leave out data sets, --tasks and --seeds.")
@@ -87,7 +87,9 @@ def _checked(name: str, threads: int | None, arguments: argparse.Namespace) -> S
             pass
     if not preset.told:
         preset.make((), options, threads)
-    return preset.settings() if preset.settings is not None else None
+    if preset.settings is not None:
+        preset.settings(10.0)
+    return preset.settings
 
 
 def _selected(arguments: argparse.Namespace, cache: Path, jobs: int) -> list[Episode]:
@@ -114,25 +116,24 @@ def _cores() -> int:
 
 
 def _settings(
-    file: str | None, every: int | None, episodes: Sequence[Episode], base: Settings | None
+    file: str | None, every: int | None, episodes: Sequence[Episode], own: Callable[[float], Settings] | None
 ) -> Settings | None:
     """None: the defaults, with ticks a third of a second apart in every film, whatever its frame rate."""
-    if file is None:
-        if every is None:
-            return base
-        return replace(base or Settings(), every=every)
-    settings = (base or Settings()).overlaid(file)
-    if every is not None:
-        return replace(settings, every=every)
-    if base is not None or "every" in json.loads(Path(file).read_text("utf-8")):
-        return settings
+    if file is None and own is None:
+        return None if every is None else Settings(every=every)
     rates = sorted({episode.fps for episode in episodes})
-    if len(rates) > 1:
+    settings = own(rates[0]) if own is not None else settings_at(rates[0])
+    said = every is not None
+    if file is not None:
+        settings = settings.overlaid(file)
+        said = said or "every" in json.loads(Path(file).read_text("utf-8"))
+    if len(rates) > 1 and not said:
+        whose = f"The settings '{file}'" if file is not None else "These models' settings"
         raise UsageError(
-            f"The settings '{file}' do not say 'every', and the films have {len(rates)} frame rates ({rates[0]:g} to "
-            f"{rates[-1]:g} a second): say --every N."
+            f"{whose} do not say 'every', and the films have {len(rates)} frame rates ({rates[0]:g} to {rates[-1]:g} a second): "
+            "say --every N."
         )
-    return settings_at(rates[0], settings)
+    return settings if every is None else replace(settings, every=every)
 
 
 def _methods(models: Suite, settings: Settings | None, executor: Executor, ablated: bool) -> list[Method]:

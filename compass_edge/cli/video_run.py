@@ -13,7 +13,6 @@ from compass_edge.cli.footage_record import record_of
 from compass_edge.cli.footage_run import Executor, FootageRun
 from compass_edge.cli.report import report_on
 from compass_edge.cli.run_journal import must_match, open_journal
-from compass_edge.eval.sampling import settings_at
 from compass_edge.loop.call import Models
 from compass_edge.loop.cassette import Cassette
 from compass_edge.loop.cassette_models import played, recorded
@@ -62,8 +61,8 @@ def _run(run: FootageRun, recording: Recording, preset: Preset, directory: str |
 
 
 def settings_for(preset: Preset, fps: float, file: str | None = None, tau: str | None = None) -> Settings:
-    """The preset's, with ticks a third of a second apart; a file's own word goes before both."""
-    settings = settings_at(fps, preset.settings())
+    """The preset's; a file's own word goes before them."""
+    settings = preset.settings(fps)
     if file is not None:
         settings = settings.overlaid(file)
     return settings if tau is None else replace(settings, tau=tau)  # type: ignore[arg-type]

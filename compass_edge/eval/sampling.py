@@ -13,6 +13,6 @@ from compass_edge.loop.settings import Settings
 A_SECOND = 3.0
 
 
-def settings_at(fps: float, settings: Settings | None = None) -> Settings:
-    """These settings, with ticks a third of a second apart."""
-    return replace(settings or Settings(), every=max(round(fps / A_SECOND), 1))
+def settings_at(fps: float, settings: Settings | None = None, a_second: float = A_SECOND) -> Settings:
+    """These settings, with so many ticks a second."""
+    return replace(settings or Settings(), every=max(round(fps / a_second), 1))

@@ -18,5 +18,5 @@ class Preset:
     about: str
     models: Callable[[int | None], Models]  # on so many threads; None: one a core
     names: Callable[[], dict[Role, str]]  # those that the models have, without loading them
-    settings: Callable[[], Settings]
+    settings: Callable[[float], Settings]  # for films of so many frames a second
     knows: str = ""  # what the models have learned: for those who show them something else

@@ -1,7 +1,7 @@
 """The preset `tiny`: compass-tiny, the model that comes with the package. O and V are one model; all share a vision tower.
 
 models(threads=2)     # compass_edge.loop.call.Models
-settings()            # compass_edge.loop.settings.Settings
+settings(fps=10.0)    # compass_edge.loop.settings.Settings
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from compass_edge.errors import CompassError, EnvironmentFault, IntegrityError
+from compass_edge.eval.sampling import settings_at
 from compass_edge.loop.call import Models
 from compass_edge.loop.events import Role
 from compass_edge.loop.settings import Settings
@@ -23,6 +24,7 @@ _FRAMES, _FRAME_TOKENS, _WORDS = 128, 42, 256  # of P's longest clip, and its te
 _PRM_CONTEXT = _FRAMES * _FRAME_TOKENS + _WORDS
 _VLM_CONTEXT = 4096
 _FEATURES = 128 << 20  # bytes
+_TICKS = 5.0  # a second
 _CURE = "Fetch or install compass-edge again; in a clone, `git checkout compass_edge/tiny` is enough."
 
 
@@ -51,13 +53,13 @@ def names() -> dict[Role, str]:
     return {"orienter": talker, "prm": f"{prm.name}@{prm.digest[:16]} (whole)", "verifier": talker}
 
 
-def settings() -> Settings:
-    """Those that its candidate rule was calibrated with; films have rates of their own, and `every` follows them."""
+def settings(fps: float) -> Settings:
+    """Those that it was calibrated with: five ticks a second, whatever the film's rate. A button is down for two of ten frames."""
     path = FOLDER / "settings.json"
     if not path.is_file():
         raise _missing(path)
     with _whole():
-        return Settings().overlaid(str(path))
+        return settings_at(fps, Settings().overlaid(str(path)), _TICKS)
 
 
 def _part(name: str) -> Path:

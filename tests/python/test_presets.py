@@ -54,8 +54,8 @@ def test_one_model_plays_two_roles_and_all_share_what_they_have_seen(folder: Pat
     assert models.orienter.body.vision._store is models.prm.body.vision._store  # type: ignore[attr-defined]
     assert models.names() == tiny.names()
     assert models.orienter.body.options.threads == 1  # type: ignore[attr-defined]
-    assert tiny.settings().candidate.high == 0.7
-    assert tiny.settings().max_frames == Settings().max_frames
+    assert tiny.settings(10.0).candidate.high == 0.7
+    assert tiny.settings(10.0).max_frames == Settings().max_frames
     assert folder == tiny.FOLDER
 
 
@@ -70,7 +70,7 @@ def test_missing_files_are_something_to_install(folder: Path, missing: str) -> N
 def test_missing_settings_are_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiny, "FOLDER", tmp_path)
     with pytest.raises(EnvironmentFault, match=r"settings\.json' is not there\. Fetch or install"):
-        tiny.settings()
+        tiny.settings(10.0)
 
 
 def test_a_damaged_file_is_said_to_be(folder: Path) -> None:
@@ -85,4 +85,4 @@ def test_a_damaged_file_is_said_to_be(folder: Path) -> None:
         tiny.models(threads=1)
     (folder / "settings.json").write_text('{"every": 0}')
     with pytest.raises(IntegrityError, match=r"is damaged: .*every must be a whole number"):
-        tiny.settings()
+        tiny.settings(10.0)
