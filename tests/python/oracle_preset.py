@@ -16,8 +16,8 @@ from compass_edge.data.bundled import BUNDLED
 from compass_edge.data.episode import Episode
 from compass_edge.data.folder import FolderDataset
 from compass_edge.eval.oracle import oracles
+from compass_edge.eval.sampling import settings_at
 from compass_edge.loop.call import Models
-from compass_edge.loop.settings import Settings
 from compass_edge.presets.preset import Preset
 
 KNOWS = "An oracle knows what it was told."
@@ -55,7 +55,7 @@ def models(threads: int | None = None, episodes: Sequence[Episode] = ()) -> Mode
     return Models(Slow(made.orienter, seconds), Slow(made.prm, seconds), Slow(made.verifier, seconds))
 
 
-ORACLES = Preset("oracles", "oracles", models, lambda: models().names(), Settings, KNOWS)
+ORACLES = Preset("oracles", "oracles", models, lambda: models().names(), settings_at, KNOWS)
 
 if __name__ == "__main__":
     from compass_edge.cli.main import main
