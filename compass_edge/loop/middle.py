@@ -4,7 +4,7 @@ It must show the step being carried out: a button is down for two frames of a fi
 (0.9: nine tenths of the step are behind it) they say when that is: the frame whose score lies nearest to how far such a step has
 come when it shows itself. Without such numbers it is half way in time, and for a brief interaction where P's curve rose most.
 
-After a rejection another frame is tried, a little above and a little below in turn: V may have been shown the wrong moment.
+After each rejection it is the next nearest: V may have been shown the wrong moment.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from compass_edge.loop.plan import Completion
 
 if TYPE_CHECKING:
     from compass_edge.loop.active import Scored
+_LATE = 2.5  # times as far off
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +27,12 @@ class MiddleRule:
     lasting: float | None = None  # the score at which a lasting state is being brought about
     brief: float | None = None  # at which a brief interaction happens
     observation: float | None = None  # at which what is to be seen can be seen
-    spread: float = 0.04  # how far from it each further pair of tries is
 
     def __post_init__(self) -> None:
         for name in ("lasting", "brief", "observation"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and 0 < value <= 1):
                 raise UsageError(f"middle.{name} must be a score above 0 and up to 1, or null, and {value!r} came.")
-        if not (isinstance(self.spread, int | float) and 0 <= self.spread <= 0.5):
-            raise UsageError(f"middle.spread must be between 0 and 0.5, and {self.spread!r} came.")
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MiddleRule:
@@ -48,9 +46,14 @@ class MiddleRule:
         """Of the frames between, at least one, the one to show."""
         aim = {"lasting": self.lasting, "brief": self.brief, "observation": self.observation}[completion]
         if aim is not None:
-            aim += self.spread * ((rejections + 1) // 2) * (1 if rejections % 2 else -1)
-            return min(between, key=lambda scored: (abs(scored.score - aim), -scored.frame.seq)).frame
+            nearest = sorted(between, key=lambda scored: (_off(scored.score, aim), -scored.frame.seq))
+            return nearest[min(rejections, len(nearest) - 1)].frame
         if completion != "brief":
             return between[len(between) // 2].frame
         rises = [b.score - a for a, b in zip((0.0, *(scored.score for scored in between)), between, strict=False)]
         return between[rises.index(max(rises))].frame
+
+
+def _off(score: float, aim: float) -> float:
+    """Too late is worse than too early: what comes after a step is over goes on and on."""
+    return aim - score if score <= aim else _LATE * (score - aim)

@@ -70,7 +70,7 @@ class TestDuring:
 
     def test_with_a_score_to_look_for_it_is_the_frame_nearest_to_it(self) -> None:
         state = after(oriented(0, 1), begun(1, 0, "brief"), scored(1, 0.3, 0.7, 0.85, 0.93, 1.0, 1.0))
-        assert state.the_step.during(mark(6), MiddleRule(brief=0.9)) == mark(4)
+        assert state.the_step.during(mark(6), MiddleRule(brief=0.92)) == mark(4)
         assert state.the_step.during(mark(6), MiddleRule(brief=0.72)) == mark(2)
         assert state.the_step.during(mark(6), MiddleRule(lasting=0.3)) == mark(2), "of another kind of step: the steepest rise"
 
@@ -78,15 +78,15 @@ class TestDuring:
         state = after(IN_FLIGHT, scored(1, 0.5, 0.9, 0.9, 0.9, 1.0))
         assert state.the_step.during(mark(5), MiddleRule(lasting=0.9)) == mark(4)
 
-    def test_each_rejection_tries_another_frame_above_and_below_in_turn(self) -> None:
-        between = after(IN_FLIGHT, scored(1, *[tenth / 10 for tenth in range(1, 11)])).the_step.clip
-        rule = MiddleRule(lasting=0.5, spread=0.1)
-        tried = [rule.choose(between, "lasting", rejections).seq // 10 for rejections in range(6)]
-        assert tried == [5, 6, 4, 7, 3, 8]
+    def test_each_rejection_tries_the_next_nearest(self) -> None:
+        between = after(IN_FLIGHT, scored(1, *[tenth / 10 for tenth in range(1, 8)])).the_step.clip
+        rule = MiddleRule(lasting=0.52)
+        tried = [rule.choose(between, "lasting", rejections).seq // 10 for rejections in range(9)]
+        assert tried == [5, 4, 6, 3, 2, 1, 7, 7, 7], "too late is worse than too early"
 
     @pytest.mark.parametrize(
         ("values", "said"),
-        [({"brief": 2}, "a score above 0"), ({"spread": -1}, "middle.spread"), ({"early": 1}, "no setting 'middle.early'")],
+        [({"brief": 2}, "a score above 0"), ({"early": 1}, "no setting 'middle.early'")],
     )
     def test_what_is_no_rule_is_refused(self, values: dict[str, float], said: str) -> None:
         with pytest.raises(UsageError, match=said):
