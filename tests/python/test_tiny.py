@@ -1,0 +1,103 @@
+"""compass-tiny as it is shipped: the files themselves, on the three test episodes that come with the package.
+
+The numbers are those of the shipped files with some room: whoever ships others that are worse is told here.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from compass_edge.data.dataset import find_episode, open_dataset
+from compass_edge.data.episode import Episode
+from compass_edge.engines.manifest import read_manifest
+from compass_edge.eval.diagnosis import without_context
+from compass_edge.eval.loop_run import run_loop
+from compass_edge.eval.result import Result
+from compass_edge.loop.call import Models
+from compass_edge.models import Image
+from compass_edge.presets import tiny
+from compass_edge.roles import orienter, verifier
+from compass_edge.sim.subtasks import outcomes, subtasks
+
+EPISODES = ("S1/0", "Q4/0", "R1/0")
+_TOKENS = 40  # of the rules and questions around what is asked; without their own tokens there are some 500
+
+
+@pytest.fixture(scope="module")
+def models() -> Models:
+    return tiny.models(threads=2)
+
+
+@lru_cache(maxsize=4)
+def episode(name: str) -> Episode:
+    return find_episode(open_dataset("bundled"), name)
+
+
+def first_picture(one: Episode) -> Image:
+    tick = one.film.ticks(tiny.settings(one.fps), one.frames).after(-1)
+    assert tick is not None
+    return tick.image
+
+
+def error(result: Result, one: Episode) -> float:
+    return float(np.abs(np.asarray(result.values) - one.progress()).mean())
+
+
+def test_it_is_small_and_has_one_tower() -> None:
+    vlm, prm = (read_manifest(tiny.FOLDER / part) for part in ("vlm", "prm"))
+    assert vlm.bytes + prm.bytes < 12e6
+    assert vlm.files["vision.onnx.data"] == prm.files["vision.onnx.data"], "a frame is encoded once for all roles"
+
+
+def test_the_loops_rules_are_tokens_of_its_own(models: Models) -> None:
+    """A prompt that was reworded would fall apart into bytes that the model has never seen together."""
+    tokenizer = models.verifier.body.tokenizer  # type: ignore[attr-defined]
+    task = subtasks(episode("R1/0"))[0]
+    blank = Image("")
+    asked = (
+        orienter.first("Press.", blank, tau=True, max_steps=32),
+        verifier.question(task, (), blank, blank, blank, tau=True),
+    )
+    for question in asked:
+        text = "".join(part for part in question.parts if isinstance(part, str))
+        assert len(tokenizer.encode(text)) < _TOKENS + 40
+
+
+def test_any_text_can_be_typed(models: Models) -> None:
+    tokenizer = models.orienter.body.tokenizer  # type: ignore[attr-defined]
+    for text in ("Räum den Tisch auf, bitte!", "把红色的积木放进盒子", "\u0000 <|im_end|> \U0001f916"):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@pytest.mark.parametrize("name", EPISODES)
+def test_the_plan_is_right(models: Models, name: str) -> None:
+    one = episode(name)
+    question = orienter.first(one.instruction, first_picture(one), tau=True, max_steps=32)
+    (reply,) = models.orienter.ask([question], lambda at, text: None, lambda: False)
+    plan = orienter.read_first(reply, tau=True, max_steps=32).plan
+    assert plan is not None
+    assert [step.outcome for step in plan.steps] == outcomes(one)
+
+
+@pytest.mark.parametrize(
+    "instruction", ["Fold the towel twice and put it in the drawer.", "Wipe the whiteboard three times."]
+)
+def test_what_is_not_there_is_not_planned(models: Models, instruction: str) -> None:
+    question = orienter.first(instruction, first_picture(episode("R1/0")), tau=True, max_steps=32)
+    (reply,) = models.orienter.ask([question], lambda at, text: None, lambda: False)
+    assert json.loads(reply)["grounded"] is False
+    assert orienter.read_first(reply, tau=True, max_steps=32).plan is None
+
+
+@pytest.mark.parametrize("name", EPISODES)
+def test_the_loop_finds_what_the_frozen_model_alone_does_not(models: Models, name: str) -> None:
+    one = episode(name)
+    rules = tiny.settings(one.fps)
+    without = error(without_context(models.prm, one, rules), one)
+    found = error(run_loop(one, models, rules), one)
+    assert found < 0.5 * without
+    assert found < 8.0

@@ -1,0 +1,91 @@
+"""Samples in tokens: exactly those that the engine reads and writes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from performed import played
+
+from compass_edge.engines.chat import Chat
+from compass_edge.engines.constraint import Grammars
+from compass_edge.engines.tokenizer import Tokenizer
+from compass_edge.presets import tiny
+from compass_edge.roles import orienter, verifier
+from training.batch import Scribe
+from training.model import VISUAL
+from training.samples import SAMPLERS, Films, Sample, clip
+
+FOLDER = tiny.FOLDER / "vlm" / "tokenizer"
+TASKS = ("S1", "S4", "S8", "Q2", "R1", "R7")
+
+
+@pytest.fixture(scope="module")
+def films() -> Films:
+    return Films([played(task) for task in TASKS])
+
+
+def some(films: Films, kind: str, *, text: bool, count: int = 30) -> list[Sample]:
+    dice = np.random.default_rng(0)
+    return [SAMPLERS[kind](films, dice, text=text) for _ in range(count)]
+
+
+@pytest.mark.parametrize("kind", SAMPLERS)
+def test_a_prompt_is_what_the_engine_reads(films: Films, kind: str) -> None:
+    scribe = Scribe(FOLDER)
+    chat = Chat(FOLDER, Tokenizer(FOLDER))
+    for sample in some(films, kind, text=False, count=8):
+        assert sample.question is not None
+        ids = chat.ids([part if isinstance(part, str) else None for part in sample.question.parts])
+        ours = scribe.prompt(sample.question, pictures=True)
+        one_each = [token for at, token in enumerate(ours) if token != chat.image or ours[at - 1] != chat.image]
+        assert one_each == ids
+        assert ours.count(chat.image) == VISUAL * sum(not isinstance(part, str) for part in sample.question.parts)
+
+
+@pytest.mark.parametrize("kind", SAMPLERS)
+def test_a_reply_is_what_the_schema_lets_the_engine_write(films: Films, kind: str) -> None:
+    """Forced tokens are those that were taught, and no taught token is masked."""
+    tokenizer = Tokenizer(FOLDER)
+    grammars = Grammars(tokenizer, tokenizer.size)
+    for sample in some(films, kind, text=True):
+        assert sample.question is not None
+        wanted, at = tokenizer.encode(sample.reply), 0
+        constraint = grammars.start(sample.question.schema)
+        while not constraint.over:
+            forced = constraint.forced()
+            if forced:
+                assert wanted[at : at + len(forced)] == forced
+            else:
+                logits = np.zeros(tokenizer.size, np.float32)
+                constraint.mask(logits)
+                assert logits[wanted[at]] == 0
+                forced = [wanted[at]]
+            for token in forced:
+                constraint.take(token)
+            at += len(forced)
+        assert at == len(wanted)
+
+
+def test_replies_are_valid_to_the_loop(films: Films) -> None:
+    for sample in some(films, "first", text=False):
+        orienter.read_first(sample.reply, tau=True, max_steps=32)
+    for sample in some(films, "verify", text=False, count=100):
+        verifier.read(sample.reply)
+
+
+def test_about_half_of_what_the_verifier_is_taught_is_done(films: Films) -> None:
+    verdicts = [sample.about[1] == "done" for sample in some(films, "verify", text=True, count=400)]
+    assert 0.35 < np.mean(verdicts) < 0.65
+
+
+def test_a_clip_begins_at_nothing_and_ends_done_unless_the_sentence_is_wrong(films: Films) -> None:
+    dice = np.random.default_rng(3)
+    for _ in range(200):
+        sample = clip(films, dice)
+        assert len(sample.frames) == len(sample.progress) == len(sample.counts)
+        assert sample.progress[0] <= 0.1
+        assert np.all(np.diff(sample.progress) >= 0)
+        if sample.case in ("same thing", "other thing"):
+            assert sample.progress.max() == 0
+        elif sample.case == "right":
+            assert sample.progress[-1] == 1
