@@ -15,8 +15,8 @@ from compass_edge.engines.tokenizer import Tokenizer
 from compass_edge.export.robometer import PROGRESS_TOKEN
 from compass_edge.models import Question
 from compass_edge.prms import robometer
+from training.films import Sample
 from training.model import VISUAL, Tiny
-from training.samples import Sample
 
 _FORCED = re.compile(r'(?:\{|, )"[a-z_]+": (?:"|\[)?')
 _WEIGHTS = {'"change"': 2.0, '"verdict"': 4.0, '"grounded"': 2.0}  # of a field's value, by its name

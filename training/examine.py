@@ -10,10 +10,12 @@ import numpy as np
 import torch
 
 from training.batch import Scribe, made
+from training.clips import clip
 from training.crew import Crew
 from training.features import Features, Fresh
+from training.films import Films, Sample
 from training.model import Tiny
-from training.samples import SAMPLERS, Films, Sample, clip
+from training.samples import SAMPLERS
 
 _LONGEST = {"verify": 150, "first": 420, "next": 90}
 

@@ -20,13 +20,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from training.batch import Batch, Scribe, made
+from training.clips import clip
 from training.crew import Crew, launched
 from training.dense import DenseHeads
 from training.examine import examine
 from training.features import Features, Fresh, Live, OpeningFeatures
+from training.films import Films, Sample
 from training.footage import load
 from training.model import BINS, Size, Tiny, config
-from training.samples import SAMPLERS, Films, Sample, clip
+from training.samples import SAMPLERS
 from training.stills import load_stills
 from training.tokenizer import ids_of
 from training.tower import rate

@@ -229,75 +229,8 @@ class Stage:
         return "over it" if max(abs(shot.gripper[0] - at[0]), abs(shot.gripper[1] - at[1])) < _OVER else "away"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    start: str
-    during: str
-    candidate: str
-    change: str
-    verdict: str
-
-
-def judge(stage: Stage, part: Part, start: Shot, during: Shot, candidate: Shot, rest: float) -> Judgement:
-    """What three frames show of a part, and whether it was done: by what they show alone."""
-    first = stage.sight(part, start, rest)
-    middle = stage.sight(part, during, rest)
-    deed, what = part.deed, bare(part.deed.what)
-    if deed.kind == "watch":
-        shown = middle.state if middle.state != "dark" else ""
-        last = stage.sight(part, candidate, rest, f" after {shown}" if shown and candidate.lamp is None else "")
-        done = first.state == "dark" and shown and last.state == "dark"
-        change = "on and dark again" if done else "on" if last.state != "dark" else "none"
-        return Judgement(first.text, middle.text, last.text, change, "done" if done else "not_done")
-    if deed.kind in ("press", "tap"):
-        rest_state, act_state = ("up", "down") if deed.kind == "press" else ("free", "touched")
-        last = stage.sight(part, candidate, rest)
-        done = first.state == rest_state == last.state and middle.state == act_state
-        change = "down and up again" if done else "down" if last.state == act_state else "none"
-        return Judgement(first.text, middle.text, last.text, change, "done" if done else "not_done")
-    if deed.kind == "lift":
-        last = stage.sight(part, candidate, rest, middle.goal if middle.state == "up" else "")
-        done = first.state == "down" == last.state and middle.state == "up" and first.origin == last.origin
-        change = "up and down again" if done else last.state if last.state != "down" else "none"
-        if last.state == "down" and first.origin != last.origin:
-            change = "moved"
-        return Judgement(first.text, middle.text, last.text, change, "done" if done else "not_done")
-    assert part.thing is not None
-    assert part.origin is not None
-    last, subject = stage.sight(part, candidate, rest), thing_word(part.thing)
-    moved = (
-        first.origin.startswith(subject) and first.goal != subject and last.goal == subject and last.origin != subject
-    )
-    there = first.goal == subject and not first.origin.startswith(subject)
-    if moved:
-        goal = bare(part.goal.name) if part.goal is not None else last.text.split("; ")[1].split(":")[0]
-        return Judgement(first.text, middle.text, last.text, f"{what} from {bare(part.origin.name)} to {goal}", "done")
-    change = (
-        "already there"
-        if there
-        else "in the hand"
-        if last.state == subject
-        else "not released"
-        if last.goal == f"{subject} gripped"
-        else "none"
-    )
-    return Judgement(first.text, middle.text, last.text, change, "already_done" if there else "not_done")
-
-
 def thing_word(thing: Thing) -> str:
     return f"{thing.colour} {thing.kind}"
-
-
-def rest_of(part: Part, shots: Sequence[Shot], begin: int) -> float:
-    """How high its thing rests during a step that begins there."""
-    thing = part.thing
-    if part.deed.kind == "lift" and thing is None:
-        return min(point[2] for name, point in shots[begin].bodies.items())
-    if thing is None or thing.name not in shots[begin].bodies:
-        return 0.0
-    if shots[begin].held == thing.name:
-        return min(shot.bodies[thing.name][2] for shot in shots)
-    return shots[begin].bodies[thing.name][2]
 
 
 def objects(stage: Stage, shot: Shot) -> list[tuple[str, int]]:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from training.clips import clip
+from training.films import Films
 from training.footage import load
-from training.samples import SAMPLERS, Films, clip
+from training.samples import SAMPLERS
 from training.tokenizer import build, save
 from training.wording import unrelated
 

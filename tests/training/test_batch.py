@@ -12,8 +12,10 @@ from compass_edge.engines.tokenizer import Tokenizer
 from compass_edge.presets import tiny
 from compass_edge.roles import orienter, verifier
 from training.batch import Scribe
+from training.clips import clip
+from training.films import Films, Sample
 from training.model import VISUAL
-from training.samples import SAMPLERS, Films, Sample, clip
+from training.samples import SAMPLERS
 
 FOLDER = tiny.FOLDER / "vlm" / "tokenizer"
 TASKS = ("S1", "S4", "S8", "Q2", "R1", "R7")

@@ -8,8 +8,9 @@ from performed import played
 from compass_edge.errors import UsageError
 from compass_edge.sim.catalogue import TASKS
 from training.footage import chosen_frames, training_script
-from training.samples import evidence
-from training.stage import Stage, judge, objects, rest_of
+from training.judgement import judge, rest_of
+from training.memory import evidence
+from training.stage import Stage, objects
 
 _SOME = ("S2", "S3", "S4", "S7", "Q2", "Q4", "Q6", "Q8", "R1", "R6", "R8")
 

@@ -1,0 +1,99 @@
+"""Clips for the progress model: the frames since a step began, under its sentence or another one, and whole episodes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from training.films import Dice, Films, Sample, tick_at
+from training.footage import EVERY, Footage
+from training.judgement import judge, rest_of
+from training.memory import evidence
+from training.stage import Part, Stage
+
+
+def clip(films: Films, dice: Dice, *, most: int = 40) -> Sample:
+    """The frames since a step began, as the loop hands them to P, under the step's sentence or another one."""
+    if dice.random() < 0.1:
+        return _episode_clip(films, dice, most)
+    if dice.random() < 0.6:  # more clips of fewer frames: the frames of one clip teach much the same
+        most = 14
+    number, step = films.any_step(dice)
+    film, stage = films.films[number], films.stages[number]
+    begin, end = films.begin(number, step), film.ends[step]
+    following = film.ends[step + 1] if step + 1 < len(film.ends) else len(film.shots)
+    start = tick_at(begin) + EVERY * int(dice.integers(0, 3))
+    start = start if start < end else tick_at(begin)
+    last = min(tick_at(end) + EVERY * int(dice.integers(0, 6)), following - 1, len(film.shots) - 1)
+    ticks = films.ticks(number, start, last)
+    if len(ticks) > most:
+        if dice.random() < 0.5:
+            ticks = [*ticks[: -1 : -(-len(ticks) // most)], ticks[-1]]
+        else:  # any of them, the first and the last always
+            kept = {0, len(ticks) - 1, *dice.permutation(len(ticks))[: most - 2].tolist()}
+            ticks = [ticks[at] for at in sorted(kept)]
+    truth = np.array([(min(frame, end) - start) / max(end - start, 1) for frame in ticks], np.float32)
+    known = np.ones(len(ticks), np.float32)
+    part, case = stage.part(step), "right"
+    sentence = part.deed.subtask().sentence
+    if dice.random() < 0.3:
+        sentence = film.script.steps[step].sentence  # with all its context
+    if dice.random() < 0.28:
+        wrong = _wrong(stage, part, film, begin, dice)
+        if wrong is not None:
+            part, diverges, case = wrong
+            sentence = part.deed.subtask().sentence
+            known = np.array([float(frame >= diverges) for frame in ticks], np.float32)
+            rest = rest_of(part, film.shots, begin)
+            shows = evidence(stage, part, film, begin, ticks[-1], rest)
+            judged = [judge(stage, part, film.shots[start], film.shots[shows[len(shows) // 2] if shows else start], film.shots[frame], rest)
+                      for frame in (ticks[-1],)]  # fmt: skip
+            if judged[0].verdict != "not_done":  # it is true of the clip after all
+                known[:] = 0.0
+                known[0] = 1.0
+            truth = np.zeros(len(ticks), np.float32)
+            known[0] = 1.0
+    return Sample(None, [(number, films.place[number][frame]) for frame in ticks], sentence=sentence, progress=truth, counts=known,
+                  case=case, about=(part.deed.kind, [(frame - start) // EVERY for frame in ticks]))  # fmt: skip
+
+
+def _wrong(stage: Stage, part: Part, film: Footage, begin: int, dice: Dice) -> tuple[Part, int, str] | None:
+    """Another deed, and the frame from which the film can no longer be doing it."""
+    others = [
+        one for one in stage.others(film.shots[begin]) if one.deed.subtask().sentence != part.deed.subtask().sentence
+    ]
+    same = [one for one in others if one.thing is not None and one.thing == part.thing]
+    pool = same if same and dice.random() < 0.5 else others
+    if not pool:
+        return None
+    other = pool[dice.integers(len(pool))]
+    end = next(one for one in film.ends if one > begin)
+    if other.thing is not None and other.thing == part.thing:
+        if other.deed.kind == part.deed.kind == "lift":
+            return None
+        return other, end, "same thing"
+    rest = rest_of(part, film.shots, begin)
+    shows = evidence(stage, part, film, begin, end, rest)
+    return other, shows[0] if shows else end, "other thing"
+
+
+def _episode_clip(films: Films, dice: Dice, most: int) -> Sample:
+    """A whole episode under its instruction, as RoboMeter is trained: what a progress model knows without context."""
+    number = int(dice.integers(len(films.films)))
+    film = films.films[number]
+    last = int(dice.integers(len(film.frames) // 2, len(film.frames)))
+    sparse = [at for at, frame in enumerate(film.frames[: last + 1]) if frame % 16 == 0]
+    ends = np.array(film.ends)
+    if len(sparse) > most:
+        sparse = sparse[:: -(-len(sparse) // most)]
+    if not sparse:
+        sparse = [0]
+    truth = []
+    for at in sparse:
+        frame = film.frames[at]
+        done = int(np.searchsorted(ends, frame, side="right"))
+        begin = 0 if done == 0 else ends[done - 1]
+        local = (frame - begin) / (ends[done] - begin) if done < len(ends) else 0.0
+        truth.append((done + local) / len(ends))
+    instruction = film.script.instruction
+    return Sample(None, [(number, at) for at in sparse], sentence=instruction, progress=np.array(truth, np.float32),
+                  counts=np.ones(len(sparse), np.float32), case="episode", about=("episode", list(range(len(sparse)))))  # fmt: skip

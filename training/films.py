@@ -1,0 +1,75 @@
+"""Films with their stages, which of their steps are filmed tick by tick, and what a sample of them is."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compass_edge.models import Image, Question
+from training.footage import EVERY, Footage
+from training.stage import Stage
+
+NO_IMAGE = Image("")  # a sample names its frames: a film and the place of a picture in it
+Frame = tuple[int, int]
+Dice = np.random.Generator
+
+
+@dataclass(slots=True)
+class Sample:
+    """A question and its reply; for P a clip and its progress. `given`: how much of the reply is not to be learned."""
+
+    question: Question | None
+    frames: list[Frame]
+    reply: str = ""
+    given: int = 0  # characters
+    sentence: str = ""
+    progress: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
+    counts: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))  # which of them are known
+    case: str = ""
+    about: tuple[Any, ...] = ()
+
+
+class Films:
+    """Films with their stages, and which of their steps are filmed tick by tick."""
+
+    def __init__(self, films: Sequence[Footage]) -> None:
+        self.films = list(films)
+        self.stages = [Stage(film.script) for film in films]
+        self.place = [{frame: at for at, frame in enumerate(film.frames)} for film in films]
+        self.steps: list[tuple[int, int]] = []
+        self.by_kind: dict[str, list[tuple[int, int]]] = {}
+        for number, film in enumerate(films):
+            for step, end in enumerate(film.ends):
+                begin = film.ends[step - 1] if step else 0
+                first, last = tick_at(begin), min(tick_at(end) + 2 * EVERY, len(film.shots) - 1) // EVERY * EVERY
+                if all(frame in self.place[number] for frame in range(first, last + 1, EVERY)):
+                    self.steps.append((number, step))
+                    kind = self.stages[number].deeds[step].kind
+                    self.by_kind.setdefault(kind, []).append((number, step))
+
+    def begin(self, number: int, step: int) -> int:
+        return self.films[number].ends[step - 1] if step else 0
+
+    def nearest(self, number: int, frame: int) -> int:
+        """The picture at that frame, or the next one before it."""
+        return max(bisect_left(self.films[number].frames, frame + 1) - 1, 0)
+
+    def ticks(self, number: int, first: int, last: int) -> list[int]:
+        """Filmed ticks from the first frame to the last."""
+        return [frame for frame in range(tick_at(first), last + 1, EVERY) if frame in self.place[number]]
+
+    def any_step(self, dice: Dice) -> tuple[int, int]:
+        """Kinds alike often, but for moves, of which there are most kinds."""
+        kinds = [kind for kind in self.by_kind if kind != "move"] + ["move"] * 3
+        steps = self.by_kind[kinds[dice.integers(len(kinds))]]
+        return steps[dice.integers(len(steps))]
+
+
+def tick_at(frame: int) -> int:
+    """The first tick that is not before the frame."""
+    return -(-frame // EVERY) * EVERY

@@ -1,0 +1,151 @@
+"""What the Orienter is asked and should say: the first look, the next step, the review."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from compass_edge.loop.plan import Fact, Plan, Step
+from compass_edge.roles import orienter
+from compass_edge.sim.deed import Deed
+from compass_edge.sim.subtasks import BLINKS, outcomes_of, told
+from training.films import NO_IMAGE, Dice, Films, Frame, Sample
+from training.memory import fact_of, imagined_fact
+from training.stage import Stage, objects
+from training.wording import Wording, unrelated, wordings
+
+MAX_STEPS = 32
+
+
+@dataclass(slots=True)
+class Task:
+    """An instruction for a table, the plan it asks for, and each step's deed as it is planned and as it is told."""
+
+    wording: Wording
+    planned: list[Deed]
+    told: list[Deed]
+
+
+def task_of(stage: Stage, wording: Wording) -> Task:
+    name, count = stage.script.task, len(stage.script.steps)
+    if name == "S5" and len(wording.picks) == count:
+        presses = stage.plan[1:]
+        return Task(wording, stage.plan, [stage.plan[0], *presses[:BLINKS]])
+    planned = [stage.plan[at] for at in wording.picks]
+    return Task(wording, planned, [told(name, stage.deeds, at) for at in wording.picks])
+
+
+def plan_of(task: Task) -> Plan:
+    steps = [
+        Step(number, outcome, deed.criterion)
+        for number, (outcome, deed) in enumerate(zip(outcomes_of(task.planned), task.planned, strict=True), start=1)
+    ]
+    return Plan(tuple(steps), issued=len(steps))
+
+
+def _step_fields(deed: Deed) -> dict[str, Any]:
+    made = deed.subtask()
+    return {
+        "subtask": made.sentence,
+        "before": made.before,
+        "tau": made.tau,
+        "after": made.after,
+        "completion": made.completion,
+    }
+
+
+def first_look(films: Films, dice: Dice, *, text: bool) -> Sample:
+    number = int(dice.integers(len(films.films)))
+    film, stage = films.films[number], films.stages[number]
+    found = [{"name": name, "count": count} for name, count in objects(stage, film.shots[0])]
+    lost = dice.random() < 0.12
+    if lost:
+        instruction = unrelated(dice)
+        if dice.random() < 0.35:  # of our world, and not on this table
+            other = films.films[int(dice.integers(len(films.films)))].script
+            if _missing(other.instruction, stage):
+                instruction = other.instruction
+        empty = {"subtask": "", "before": "", "tau": "", "after": "", "completion": "lasting"}
+        values: dict[str, Any] = {"objects": found, "grounded": False, "plan": [], **empty}
+        about: tuple[Any, ...] = (number, [])
+    else:
+        task = task_of(stage, wordings(film.script, dice))
+        instruction = task.wording.text
+        entries = [{"outcome": step.outcome, "criterion": step.criterion, "times": 1} for step in plan_of(task).steps]
+        values = {"objects": found, "grounded": True, "plan": entries, **_step_fields(task.told[0])}
+        about = (number, [entry["outcome"] for entry in entries])
+    question = orienter.first(instruction, NO_IMAGE, tau=True, max_steps=MAX_STEPS)
+    reply = json.dumps(values)
+    given = reply.index('"grounded"') if text else 0
+    return Sample(
+        question, [] if text else [(number, 0)], reply, given, case="lost" if lost else film.script.task, about=about
+    )
+
+
+def _missing(instruction: str, stage: Stage) -> bool:
+    """It names a coloured thing that is not there."""
+    words = instruction.replace(",", "").replace(".", "").split()
+    there = {(thing.colour, thing.kind) for thing in stage.things} | {
+        (thing.colour, f"{thing.kind}s") for thing in stage.things
+    }
+    kinds = {"block", "blocks", "button", "mat", "cover", "covers"}
+    return any(after in kinds and (word, after) not in there for word, after in pairwise(words)
+               if word in {"red", "green", "blue", "yellow", "purple", "orange"})  # fmt: skip
+
+
+def _remembered(films: Films, number: int, task: Task, count: int) -> tuple[Fact, ...]:
+    film, stage = films.films[number], films.stages[number]
+    facts = []
+    for at in range(count):
+        pick = task.wording.picks[min(at, len(task.wording.picks) - 1)]
+        part = replace(stage.part(pick), deed=task.told[at])
+        real = task.wording.picks == tuple(range(len(film.ends)))
+        if real and pick < len(film.ends):
+            text = fact_of(stage, part, film, films.begin(number, pick), film.ends[pick])
+        else:
+            seen = ""
+            if part.deed.kind == "lift" and part.thing is not None:
+                seen = stage.beneath(part.thing, film.shots[films.begin(number, pick)])
+            elif part.deed.kind == "watch":
+                seen = f" after {film.script.steps[pick].act.colours[-1]}"  # type: ignore[attr-defined]
+            text = imagined_fact(stage, part.deed, part, seen, film.shots[films.begin(number, pick)])
+        facts.append(Fact(at + 1, text))
+    return tuple(facts)
+
+
+def next_step(films: Films, dice: Dice, *, text: bool) -> Sample:
+    number = int(dice.integers(len(films.films)))
+    film, stage = films.films[number], films.stages[number]
+    while True:
+        task = task_of(stage, wordings(film.script, dice))
+        if len(task.planned) > 1:
+            break
+    plan, done = plan_of(task), int(dice.integers(1, len(task.planned)))
+    memory = _remembered(films, number, task, done)
+    frames: list[Frame] = []
+    if not text:
+        pick = task.wording.picks[min(done, len(task.wording.picks)) - 1]
+        frames = [(number, films.nearest(number, film.ends[pick] + int(dice.integers(0, 5))))]
+    flagged = replace(plan, steps=tuple(replace(step, satisfied=at < done) for at, step in enumerate(plan.steps)))
+    question = orienter.next_step(task.wording.text, flagged, memory, NO_IMAGE, tau=True, max_steps=MAX_STEPS)
+    reply = json.dumps({"edits": [], **_step_fields(task.told[done])})
+    return Sample(question, frames, reply, case=film.script.task)
+
+
+def review(films: Films, dice: Dice, *, text: bool) -> Sample:
+    number = int(dice.integers(len(films.films)))
+    film, stage = films.films[number], films.stages[number]
+    task = task_of(stage, wordings(film.script, dice))
+    plan = plan_of(task)
+    missing: list[dict[str, Any]] = []
+    kept = plan.steps
+    if len(kept) > 1 and dice.random() < 0.12 and "(" not in kept[-1].outcome:
+        missing = [{"outcome": kept[-1].outcome, "criterion": kept[-1].criterion, "times": 1}]
+        kept = kept[:-1]
+    memory = _remembered(films, number, task, len(kept))
+    flagged = replace(plan, steps=tuple(replace(step, satisfied=True) for step in kept))
+    question = orienter.review(task.wording.text, flagged, memory, NO_IMAGE, max_steps=MAX_STEPS)
+    frames = [] if text else [(number, len(film.frames) - 1)]
+    return Sample(question, frames, json.dumps({"omitted": missing}), case=film.script.task)

@@ -1,0 +1,118 @@
+"""What the Verifier is asked and should say: three frames of a film, and a deed that they show or do not show."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from compass_edge.loop.plan import Fact
+from compass_edge.roles import verifier
+from compass_edge.sim.shot import Shot
+from training.films import NO_IMAGE, Dice, Films, Sample, tick_at
+from training.footage import EVERY
+from training.judgement import judge, rest_of
+from training.memory import evidence, fact_of
+from training.stage import Part, Stage, thing_word
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Three frames of a film and the deed that V is asked about, which need not be what the film shows."""
+
+    number: int
+    step: int
+    part: Part
+    rest: float
+    case: str
+    frames: tuple[int, int, int]
+
+
+def _moments(films: Films, dice: Dice) -> Moments | None:
+    """Finished, not yet, something else, or there all along; None if a frame of it was not filmed."""
+    number, step = films.any_step(dice)
+    film, stage = films.films[number], films.stages[number]
+    part, begin, end = stage.part(step), films.begin(number, step), film.ends[step]
+    last = len(film.shots) - 1
+    following = min(film.ends[step + 1] if step + 1 < len(film.ends) else len(film.shots), len(film.shots)) - 1
+    start = tick_at(begin) + EVERY * int(dice.integers(0, 3))
+    start = start if start < end else tick_at(begin)
+    rest = rest_of(part, film.shots, begin)
+    shows = [frame for frame in evidence(stage, part, film, start, end, rest) if frame % EVERY == 0]
+    late = EVERY * int(dice.integers(0, 4))
+    candidate = min(tick_at(end) + late, following) // EVERY * EVERY
+    case = ("finished", "early", "other", "before")[int(dice.choice(4, p=(0.46, 0.16, 0.26, 0.12)))]
+    if case == "early":
+        candidate = start + EVERY * int(dice.integers(1, max((end - start) // EVERY, 2)))
+        if dice.random() < 0.4:  # nearly done
+            candidate = max(tick_at(end) - EVERY * int(dice.integers(1, 4)), start + EVERY)
+    elif case == "other":
+        found = _another(stage, part, film.shots[begin], dice)
+        if found is None:
+            return None
+        part, rest = found, rest_of(found, film.shots, begin)
+        if dice.random() < 0.25:
+            candidate = min(candidate + EVERY * int(dice.integers(1, 8)), last) // EVERY * EVERY
+    elif case == "before":
+        start = min(tick_at(end) + late, last)
+        candidate = min(start + EVERY * int(dice.integers(1, 12)), last) // EVERY * EVERY
+    if shows and dice.random() < (0.85 if case in ("finished", "other") else 0.5):
+        during = shows[dice.integers(len(shows))]
+    else:
+        during = int(dice.integers(start, max(candidate, start + 1)))
+    during = min(max(during // EVERY * EVERY, start), candidate)
+    frames = (start, during, candidate)
+    if all(frame in films.place[number] for frame in frames):
+        return Moments(number, step, part, rest, case, frames)
+    return None
+
+
+def _another(stage: Stage, part: Part, shot: Shot, dice: Dice) -> Part | None:
+    """Something else about the same thing, something alike, or anything that the table allows."""
+    others = stage.others(shot)
+    same = [one for one in others if one.thing is not None and one.thing == part.thing and one.deed != part.deed]
+    alike = [one for one in others if one.deed.kind == part.deed.kind and one.deed != part.deed]
+    pool = (same, alike, others)[dice.integers(3)] or others
+    return pool[dice.integers(len(pool))] if pool else None
+
+
+def verify(films: Films, dice: Dice, *, text: bool) -> Sample:
+    """Whether it is done is judged by what the three frames show."""
+    found = None
+    while found is None:
+        found = _moments(films, dice)
+    film, stage, part = films.films[found.number], films.stages[found.number], found.part
+    start, during, candidate = (film.shots[frame] for frame in found.frames)
+    judged = judge(stage, part, start, during, candidate, found.rest)
+    memory: tuple[Fact, ...] = ()
+    if found.step and dice.random() < 0.75:
+        first = max(0, found.step - int(dice.integers(1, 9)))
+        memory = tuple(
+            Fact(at + 1, fact_of(stage, stage.part(at), film, films.begin(found.number, at), film.ends[at]))
+            for at in range(first, found.step)
+        )
+    question = verifier.question(part.deed.subtask(), memory, NO_IMAGE, NO_IMAGE, NO_IMAGE, tau=True)
+    before, after = (
+        _counted(judged.start, judged.candidate, part) if _moves_one_of_several(stage, part) else (None, None)
+    )
+    reply = json.dumps({
+        "start": judged.start, "during": judged.during, "candidate": judged.candidate, "change": judged.change,
+        "count_start": before, "count_candidate": after, "verdict": judged.verdict,
+    })  # fmt: skip
+    given = reply.index('"change"') if text else 0
+    frames = [] if text else [(found.number, films.place[found.number][frame]) for frame in found.frames]
+    return Sample(question, frames, reply, given, case=found.case, about=(part.deed.kind, judged.verdict))
+
+
+def _moves_one_of_several(stage: Stage, part: Part) -> bool:
+    thing = part.thing
+    if part.deed.kind != "move" or thing is None:
+        return False
+    return sum((one.kind, one.colour) == (thing.kind, thing.colour) for one in stage.movable) > 1
+
+
+def _counted(start: str, candidate: str, part: Part) -> tuple[int, int]:
+    """How many of the things that look alike are where the step puts them."""
+    assert part.thing is not None
+    word = thing_word(part.thing)
+    before, after = (int(text.split("; ")[1].endswith(f": {word}")) for text in (start, candidate))
+    return before, after
