@@ -30,13 +30,15 @@ def main() -> int:
     work, crew = given.work, ["--crew", str(given.crew)]
     films, stills, features, tokenizer = (work / name for name in ("films", "stills", "features", "tokenizer"))
     tower, roles = work / "tower.pt", work / "roles.pt"
+    balanced, even = work / "balanced.pt", work / "balanced"
     for made, part, arguments in (
         (None, "footage", [films, "--films", given.films, *crew]),
         (tokenizer / "tokenizer.json", "vocabulary", [films, tokenizer]),
         (None, "stills", [stills, *crew]),
         (tower, "tower", [films, tower, "--stills", stills, "--steps", STEPS["tower"], *crew]),
         (None, "features", [films, stills, tower, features, *crew]),
-        (None, "roles", [films, stills, features, tokenizer, tower, roles, "--steps", STEPS["roles"], *crew]),
+        (balanced, "balance", [features, tower, balanced, even]),
+        (None, "roles", [films, stills, even, tokenizer, balanced, roles, "--steps", STEPS["roles"], *crew]),
         (None, "publish", [roles, tokenizer, work / "checkpoint", "--package", given.package]),
         (None, "plot", [roles.with_suffix(".jsonl"), work / "learning.png"]),
     ):

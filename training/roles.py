@@ -37,8 +37,8 @@ _FRAMES = 72  # of all clips of a process
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often.
 MIX = (
-    ("clip", False, 0, 0.36), ("verify", False, 10, 0.26), ("verify", True, 16, 0.08), ("first", False, 6, 0.08),
-    ("first", True, 8, 0.08), ("next", False, 6, 0.03), ("next", True, 8, 0.08), ("review", True, 8, 0.03),
+    ("clip", False, 0, 0.36), ("verify", False, 10, 0.32), ("verify", True, 16, 0.04), ("first", False, 6, 0.10),
+    ("first", True, 8, 0.05), ("next", False, 6, 0.03), ("next", True, 8, 0.06), ("review", True, 8, 0.03),
 )  # fmt: skip
 Both = tuple[Tensor | None, Tensor | None]
 
@@ -121,11 +121,11 @@ class Lesson:
         tokenizer = self.scribe.tokenizer
         self.model = Tiny(config(Size(), tokenizer.size, ids_of(tokenizer)))
         self.heads = DenseHeads(Size().tower, Size().hidden)
+        if self.given.start:
+            self._take(torch.load(self.given.start, weights_only=True))
         tower = torch.load(self.given.tower, weights_only=True)
         self.model.model.visual.load_state_dict(tower["visual"])
         self.heads.load_state_dict(tower["heads"])
-        if self.given.start:
-            self._take(torch.load(self.given.start, weights_only=True))
         live = self.given.live
         self.parameters = [one for name, one in self.model.named_parameters() if live or "visual" not in name]
         self.parameters += list(self.heads.parameters()) if live else []
@@ -201,7 +201,7 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--hold", type=float, default=0.35, help="the share of the steps at the full rate")
     parser.add_argument("--every", type=int, default=1000, help="steps from one examination to the next")
-    parser.add_argument("--start", type=Path, help="weights to begin with")
+    parser.add_argument("--start", type=Path, help="a decoder to begin with")
     parser.add_argument("--live", action="store_true", help="train the tower too, on the pictures themselves")
     parser.add_argument("--crew", type=int, default=2)
     parser.add_argument("--rank", type=int, default=-1)
