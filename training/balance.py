@@ -22,7 +22,9 @@ _HEADS = ("features", "taps")
 def main() -> int:
     features, tower, out, out_features = map(Path, sys.argv[1:5])
     paths = sorted(features.glob("*.npy"))
-    some = np.concatenate([np.load(path)[:, ::7].reshape(2, -1, np.load(path, mmap_mode="r").shape[-1]) for path in paths[::6]], 1)
+    some = np.concatenate(
+        [np.load(path)[:, ::7].reshape(2, -1, np.load(path, mmap_mode="r").shape[-1]) for path in paths[::6]], 1
+    )
     some = some.astype(np.float32)
     mean, spread = some.mean(1), some.std(1) / _STD + 1e-4
     found = torch.load(tower, weights_only=True)

@@ -59,7 +59,7 @@ class Scribe:
                 weight = next((value for name, value in _WEIGHTS.items() if name in piece), 1.0)
             weights.append(0.0 if at < given else 0.1 if token in self._glue and "{" not in piece else weight)
             at += len(piece)
-        return [*ids, self.end], [*weights, 0.2]
+        return ([*ids, self.end], [*weights, 0.2]) if text.endswith("}") else (ids, weights)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from compass_edge.sim.things import BUTTON_DOWN
 from training.footage import ARM, CELL, HAND, SIDE, Footage
-from training.model import GRID, PATCH, VISUAL
+from training.model import CELLS, GRID, PATCH, VISUAL
 
 _PAINTS = ("red", "green", "blue", "yellow", "purple", "orange")
 CLASSES = (
@@ -82,12 +82,16 @@ def varied(patches: Tensor, dice: torch.Generator) -> Tensor:
     return (split * gain + shift).view_as(patches)
 
 
+_PLACES = torch.stack([torch.arange(VISUAL) // CELLS, torch.arange(VISUAL) % CELLS], -1).float() / CELLS * 2 - 1
+
+
 class DenseHeads(nn.Module):
     """Read the labels off the tower's states, its features and its taps, and where the hand is off the features."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
         self.states, self.features, self.taps = (nn.Linear(size, len(CLASSES)) for size in (width, hidden, hidden))
+        self.place = nn.Linear(2 * hidden, 2)
         self.look, self.hand = nn.Linear(hidden, 1), nn.Sequential(nn.Linear(hidden, 64), nn.GELU(), nn.Linear(64, 4))
         rare = torch.full((len(CLASSES),), 3.0)
         for name, weight in _RARE.items():
@@ -103,6 +107,10 @@ class DenseHeads(nn.Module):
         total = F.binary_cross_entropy_with_logits(self.states(states), patch, pos_weight=self.rare)
         total = total + F.binary_cross_entropy_with_logits(self.features(features), merged, pos_weight=self.rare)
         total = total + 0.5 * F.binary_cross_entropy_with_logits(self.taps(taps), merged, pos_weight=self.rare)
+        # Where a token is: labels do not ask for it, and a decoder that is to tell the leftmost from the rightmost does.
+        total = total + 0.3 * F.smooth_l1_loss(
+            self.place(torch.cat([features, taps], -1)), _PLACES.expand(len(wanted), -1, -1), beta=0.2
+        )
         pooled = (self.look(features).softmax(1) * features).sum(1)
         return total + 0.3 * F.smooth_l1_loss(self.hand(pooled), hand, beta=0.2)
 

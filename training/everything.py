@@ -24,6 +24,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=Path, help="where films, features and checkpoints are kept (about 12 GB)")
     parser.add_argument("--package", type=Path, default=Path("compass_edge/tiny"))
+    parser.add_argument("--checkpoint", type=Path, default=Path("training/compass-tiny"))
     parser.add_argument("--crew", type=int, default=2, help="processes, one a core")
     parser.add_argument("--films", type=int, default=FILMS_A_TASK, help="training films of each task")
     given = parser.parse_args()
@@ -39,7 +40,7 @@ def main() -> int:
         (None, "features", [films, stills, tower, features, *crew]),
         (balanced, "balance", [features, tower, balanced, even]),
         (None, "roles", [films, stills, even, tokenizer, balanced, roles, "--steps", STEPS["roles"], *crew]),
-        (None, "publish", [roles, tokenizer, work / "checkpoint", "--package", given.package]),
+        (None, "publish", [roles, tokenizer, given.checkpoint, "--package", given.package]),
         (None, "plot", [roles.with_suffix(".jsonl"), work / "learning.png"]),
     ):
         if made is None or not made.exists():

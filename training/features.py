@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from training.checkpoint import states_of
 from training.crew import launched
 from training.dense import DenseHeads, hand_of, labels, moved, varied
 from training.footage import Footage, load
@@ -129,7 +130,7 @@ def main() -> int:
         return launched("training.features", sys.argv[1:], given.crew)
     torch.set_num_threads(1)
     model = Tiny(config(Size(), 16, TOKENS)).eval()
-    model.model.visual.load_state_dict(torch.load(given.tower, weights_only=True)["visual"])
+    model.model.visual.load_state_dict(states_of(given.tower)["visual"])
     if given.rank == given.crew - 1 and not (given.out / "openings.npy").exists():
         doors = load_stills(given.stills, "opening")
         shown = replace(

@@ -84,6 +84,17 @@ def first_look(films: Films, dice: Dice, *, text: bool) -> Sample:
     )
 
 
+def look(films: Films, dice: Dice, *, text: bool) -> Sample:
+    """Any frame, and what stands where: the first words of a first look, without what would be planned from there."""
+    number = int(dice.integers(len(films.films)))
+    film, stage = films.films[number], films.stages[number]
+    at = int(dice.integers(len(film.frames)))
+    shot = film.shots[film.frames[at]]
+    found = [{"name": name, "count": count} for name, count in objects(stage, shot)]
+    question = orienter.first(film.script.instruction, NO_IMAGE, tau=True, max_steps=MAX_STEPS)
+    return Sample(question, [] if text else [(number, at)], json.dumps({"objects": found})[:-1], case=film.script.task)
+
+
 def _missing(instruction: str, stage: Stage) -> bool:
     """It names a coloured thing that is not there."""
     words = instruction.replace(",", "").replace(".", "").split()

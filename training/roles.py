@@ -1,8 +1,8 @@
 """Trains the decoder in all three roles, on the features of a finished tower or, with --live, together with it.
 
-    python -m training.roles FOOTAGE STILLS FEATURES TOKENIZER TOWER.pt OUT.pt --steps 7000
+    python -m training.roles FOOTAGE STILLS FEATURES TOKENIZER TOWER OUT.pt --steps 7000
 
-Stopped, the same command goes on at its last checkpoint. OUT.jsonl is the log that the plot is drawn from.
+TOWER is what `tower` or `balance` has saved, or a checkpoint. Stopped, the same command goes on at its last checkpoint. OUT.jsonl is the log that the plot is drawn from.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from training.batch import Batch, Scribe, made
+from training.checkpoint import states_of
 from training.clips import clip
 from training.crew import Crew, launched
 from training.dense import DenseHeads
@@ -37,8 +38,8 @@ _FRAMES = 72  # of all clips of a process
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often.
 MIX = (
-    ("clip", False, 0, 0.36), ("verify", False, 10, 0.32), ("verify", True, 16, 0.04), ("first", False, 6, 0.10),
-    ("first", True, 8, 0.05), ("next", False, 6, 0.03), ("next", True, 8, 0.06), ("review", True, 8, 0.03),
+    ("clip", False, 0, 0.24), ("verify", False, 10, 0.36), ("verify", True, 16, 0.02), ("look", False, 16, 0.22),
+    ("first", False, 6, 0.06), ("first", True, 8, 0.03), ("next", False, 6, 0.02), ("next", True, 8, 0.03), ("review", True, 8, 0.02),
 )  # fmt: skip
 Both = tuple[Tensor | None, Tensor | None]
 
@@ -122,10 +123,10 @@ class Lesson:
         self.model = Tiny(config(Size(), tokenizer.size, ids_of(tokenizer)))
         self.heads = DenseHeads(Size().tower, Size().hidden)
         if self.given.start:
-            self._take(torch.load(self.given.start, weights_only=True))
-        tower = torch.load(self.given.tower, weights_only=True)
+            self._take(states_of(self.given.start))
+        tower = states_of(self.given.tower)
         self.model.model.visual.load_state_dict(tower["visual"])
-        self.heads.load_state_dict(tower["heads"])
+        self.heads.load_state_dict(tower["heads"], strict=False)
         live = self.given.live
         self.parameters = [one for name, one in self.model.named_parameters() if live or "visual" not in name]
         self.parameters += list(self.heads.parameters()) if live else []
@@ -140,7 +141,7 @@ class Lesson:
 
     def _take(self, found: dict[str, Any]) -> None:
         self.model.load_state_dict(found["model"])
-        self.heads.load_state_dict(found["heads"])
+        self.heads.load_state_dict(found["heads"], strict=False)
 
     def _resume(self) -> int:
         if not self.given.out.exists():
@@ -201,7 +202,7 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--hold", type=float, default=0.35, help="the share of the steps at the full rate")
     parser.add_argument("--every", type=int, default=1000, help="steps from one examination to the next")
-    parser.add_argument("--start", type=Path, help="a decoder to begin with")
+    parser.add_argument("--start", type=Path, help="a decoder to begin with: OUT.pt of another run, or a checkpoint")
     parser.add_argument("--live", action="store_true", help="train the tower too, on the pictures themselves")
     parser.add_argument("--crew", type=int, default=2)
     parser.add_argument("--rank", type=int, default=-1)

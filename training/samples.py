@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from training.films import Sample
-from training.orienter_samples import first_look, next_step, review
+from training.orienter_samples import first_look, look, next_step, review
 from training.verifier_samples import verify
 
 # By kind; each takes films, dice and whether it goes without pictures.
 SAMPLERS: dict[str, Callable[..., Sample]] = {
     "first": first_look,
+    "look": look,
     "next": next_step,
     "review": review,
     "verify": verify,

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from training.checkpoint import states_of
 from training.crew import Crew, launched
 from training.dense import CLASSES, DenseHeads, hand_of, labels, moved, scores, varied
 from training.footage import Footage, load
@@ -75,7 +76,7 @@ def main() -> int:
     model = Tiny(config(Size(), 16, TOKENS))
     heads = DenseHeads(Size().tower, Size().hidden)
     if given.start:
-        found = torch.load(given.start, weights_only=True)
+        found = states_of(given.start)
         model.model.visual.load_state_dict(found["visual"])
         heads.load_state_dict(found["heads"])
     films = load(given.footage, lambda key: int(key.split("-")[1]) >= 10_000)

@@ -13,7 +13,7 @@ from compass_edge.loop.middle import MiddleRule
 
 # The paper's ablation of the expected transition: V is told it; only O writes it; nobody does.
 Tau = Literal["everywhere", "orienter", "nowhere"]
-_RULES: dict[str, type[CandidateRule] | type[MiddleRule]] = {"candidate": CandidateRule, "middle": MiddleRule}
+_RULES: dict[str, type[CandidateRule | MiddleRule]] = {"candidate": CandidateRule, "middle": MiddleRule}
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,10 @@ class Deed:
         thing = bare(self.what)
         match self.kind:
             case "move":
-                before, tau = f"{thing} at {bare(self.origin)}", f"{thing} from {bare(self.origin)} to {bare(self.goal)}"
+                before, tau = (
+                    f"{thing} at {bare(self.origin)}",
+                    f"{thing} from {bare(self.origin)} to {bare(self.goal)}",
+                )
             case "lift":
                 before, tau = f"{thing} down", f"{thing} up and down again"
             case "press":

@@ -41,7 +41,10 @@ def planned(task: str, deeds: Sequence[Deed]) -> list[Deed]:
         names = ("one gray box", "the other gray box", f"the gray box that holds {plan[0].what}")
         plan = [replace(deed, goal=name) for deed, name in zip(plan, names, strict=False)]
     elif task == "Q8":
-        lifts = [replace(deed, what=f"the {nth} block that the lamp showed") for deed, nth in zip(plan[1:], _ORDER, strict=False)]
+        lifts = [
+            replace(deed, what=f"the {nth} block that the lamp showed")
+            for deed, nth in zip(plan[1:], _ORDER, strict=False)
+        ]
         plan = [plan[0], *lifts]
     return plan
 

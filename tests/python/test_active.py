@@ -72,7 +72,9 @@ class TestDuring:
         state = after(oriented(0, 1), begun(1, 0, "brief"), scored(1, 0.3, 0.7, 0.85, 0.93, 1.0, 1.0))
         assert state.the_step.during(mark(6), MiddleRule(brief=0.92)) == mark(4)
         assert state.the_step.during(mark(6), MiddleRule(brief=0.72)) == mark(2)
-        assert state.the_step.during(mark(6), MiddleRule(lasting=0.3)) == mark(2), "of another kind of step: the steepest rise"
+        assert state.the_step.during(mark(6), MiddleRule(lasting=0.3)) == mark(2), (
+            "of another kind of step: the steepest rise"
+        )
 
     def test_the_later_of_two_that_are_as_near(self) -> None:
         state = after(IN_FLIGHT, scored(1, 0.5, 0.9, 0.9, 0.9, 1.0))

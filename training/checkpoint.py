@@ -1,0 +1,73 @@
+"""A checkpoint of compass-tiny: a folder as any Qwen3-VL has one, in half floats, with RoboMeter's heads and those of the dense labels.
+
+It is what the exports are made of, and what a training can go on with.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from compass_edge.engines.tokenizer import Tokenizer
+from training.model import BINS, PATCH, SIDE, Size, Tiny, config
+from training.tokenizer import ids_of
+
+_VISUAL = "model.visual."
+_EXPERIMENT = f"""\
+model:
+  use_per_frame_progress_token: true
+data:
+  use_multi_image: true
+loss:
+  progress_loss_type: discrete
+  progress_discrete_bins: {BINS}
+"""
+
+
+def write_checkpoint(states: dict[str, dict[str, Tensor]], tokenizer: Path, folder: Path) -> None:
+    """One folder for both kinds of export: a language model with RoboMeter's heads beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = config(Size(), Tokenizer(tokenizer).size, ids_of(Tokenizer(tokenizer)))
+    model = Tiny(made)
+    model.load_state_dict(states["model"])
+    made.architectures = ["Qwen3VLForConditionalGeneration"]
+    made.save_pretrained(folder)
+    save_file(_halves(model.state_dict()), folder / "model.safetensors")
+    (folder / "training").mkdir(exist_ok=True)
+    save_file(_halves(states["heads"]), folder / "training" / "heads.safetensors")
+    if tokenizer.resolve() != folder.resolve():
+        for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+            shutil.copyfile(tokenizer / name, folder / name)
+    (folder / "config.yaml").write_text(_EXPERIMENT)
+    # A little more than a square of SIDE has, so that rounding never makes it smaller.
+    pixels = {"min_pixels": 4 * (2 * PATCH) ** 2, "max_pixels": SIDE * SIDE + 400}
+    described = {
+        **pixels,
+        "patch_size": PATCH,
+        "merge_size": 2,
+        "temporal_patch_size": 1,
+        "image_mean": [0.5] * 3,
+        "image_std": [0.5] * 3,
+    }
+    (folder / "preprocessor_config.json").write_text(json.dumps(described, indent=2) + "\n")
+
+
+def states_of(path: Path) -> dict[str, Any]:
+    """Of a checkpoint folder, or of what a part of the training has saved: `model` or `visual`, and `heads`."""
+    if not path.is_dir():
+        found: dict[str, Any] = torch.load(path, weights_only=True)
+        return found
+    model = {name: value.float() for name, value in load_file(path / "model.safetensors").items()}
+    heads = {name: value.float() for name, value in load_file(path / "training" / "heads.safetensors").items()}
+    visual = {name.removeprefix(_VISUAL): value for name, value in model.items() if name.startswith(_VISUAL)}
+    return {"model": model, "visual": visual, "heads": heads}
+
+
+def _halves(states: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.half().contiguous() for name, value in states.items()}
