@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FILMS_A_TASK = 14  # training seeds of each task
-STEPS = {"tower": 2400, "roles": 7000}
+STEPS = {"tower": 3500, "roles": 1600, "live": 5000}
 
 
 def main() -> int:
@@ -30,7 +30,7 @@ def main() -> int:
     given = parser.parse_args()
     work, crew = given.work, ["--crew", str(given.crew)]
     films, stills, features, tokenizer = (work / name for name in ("films", "stills", "features", "tokenizer"))
-    tower, roles = work / "tower.pt", work / "roles.pt"
+    tower, roles, live = (work / name for name in ("tower.pt", "roles.pt", "live.pt"))
     balanced, even = work / "balanced.pt", work / "balanced"
     for made, part, arguments in (
         (None, "footage", [films, "--films", given.films, *crew]),
@@ -40,8 +40,26 @@ def main() -> int:
         (None, "features", [films, stills, tower, features, *crew]),
         (balanced, "balance", [features, tower, balanced, even]),
         (None, "roles", [films, stills, even, tokenizer, balanced, roles, "--steps", STEPS["roles"], *crew]),
-        (None, "publish", [roles, tokenizer, given.checkpoint, "--package", given.package]),
-        (None, "plot", [roles.with_suffix(".jsonl"), work / "learning.png"]),
+        (
+            None,
+            "roles",
+            [
+                films,
+                stills,
+                even,
+                tokenizer,
+                balanced,
+                live,
+                "--live",
+                "--start",
+                roles,
+                "--steps",
+                STEPS["live"],
+                *crew,
+            ],
+        ),
+        (None, "publish", [live, tokenizer, given.checkpoint, "--package", given.package]),
+        (None, "plot", [live.with_suffix(".jsonl"), work / "learning.png"]),
     ):
         if made is None or not made.exists():
             _run(part, arguments)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
+
+for needed in ("torch", "transformers", "mujoco"):
+    pytest.importorskip(needed)
+
+import numpy as np
 from performed import played
 
 from compass_edge.engines.chat import Chat

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+for needed in ("torch", "transformers", "mujoco"):
+    pytest.importorskip(needed)
+
 import numpy as np
 import torch
 

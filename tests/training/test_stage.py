@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
+for needed in ("torch", "transformers", "mujoco"):
+    pytest.importorskip(needed)
+
 from performed import played
 
 from compass_edge.errors import UsageError

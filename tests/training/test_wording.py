@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
+
+for needed in ("torch", "transformers", "mujoco"):
+    pytest.importorskip(needed)
+
+import numpy as np
 
 from compass_edge.sim.catalogue import TASKS, write
 from compass_edge.sim.negatives import NEGATIVES
