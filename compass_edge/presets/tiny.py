@@ -25,7 +25,10 @@ _PRM_CONTEXT = _FRAMES * _FRAME_TOKENS + _WORDS
 _VLM_CONTEXT = 4096
 _FEATURES = 128 << 20  # bytes
 _TICKS = 5.0  # a second
-_CURE = "Fetch or install compass-edge again; in a clone, `git checkout compass_edge/tiny` is enough."
+_CURE = (
+    "Its training is not finished, and no release has it yet: in a clone, `python -m training.publish --again training/compass-tiny "
+    "--package compass_edge/tiny` exports what it has learned so far."
+)
 
 
 def models(threads: int | None = None) -> Models:

@@ -7,13 +7,14 @@ import pytest
 for needed in ("torch", "transformers", "mujoco"):
     pytest.importorskip(needed)
 
+from pathlib import Path
+
 import numpy as np
 from performed import played
 
 from compass_edge.engines.chat import Chat
 from compass_edge.engines.constraint import Grammars
 from compass_edge.engines.tokenizer import Tokenizer
-from compass_edge.presets import tiny
 from compass_edge.roles import orienter, verifier
 from training.batch import Scribe
 from training.clips import clip
@@ -21,7 +22,7 @@ from training.films import Films, Sample
 from training.model import VISUAL
 from training.samples import SAMPLERS
 
-FOLDER = tiny.FOLDER / "vlm" / "tokenizer"
+FOLDER = Path(__file__).parents[2] / "training" / "compass-tiny"
 TASKS = ("S1", "S4", "S8", "Q2", "R1", "R7")
 
 
