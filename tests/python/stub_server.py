@@ -65,10 +65,12 @@ class Exchange:
     def whole(self, body: bytes | str, status: str = "200 OK", kind: str = "application/json", **headers: str) -> None:
         data = body if isinstance(body, bytes) else body.encode()
         self.head(status, kind, Content_Length=str(len(data)), **headers)
+        self.over()
         self.raw(data)
 
     def events(self, *texts: str, **options: Any) -> None:
         self.head()
+        self.over()
         self.raw(stream(*texts, **options))
 
     def chunked(self, pieces: Iterable[bytes], *, end: bool = True) -> None:
