@@ -10,7 +10,7 @@ import pytest
 from eval_film import MemoryFilm, episode
 
 from compass_edge.data.dataset import open_dataset
-from compass_edge.eval.agreement import AGREEMENT, Agreement, agreed
+from compass_edge.eval.agreement import AGREEMENT, Agreement, agreed, alike
 from compass_edge.eval.blind import BLIND, blind_diagnosis
 from compass_edge.eval.bootstrap import Bootstrap
 from compass_edge.eval.diagnosis import diagnose
@@ -22,6 +22,8 @@ from compass_edge.eval.rate import Rate
 from compass_edge.eval.result import Result
 from compass_edge.eval.speed import measure_speed, spread
 from compass_edge.eval.verifier_exam import VerifierExam
+from compass_edge.loop.events import CompletionProposed, FrameScored
+from compass_edge.loop.mark import Mark
 from compass_edge.loop.settings import Settings
 
 SETTINGS = Settings(every=2)
@@ -85,3 +87,13 @@ def test_a_live_run_tells_how_old_its_progress_is() -> None:
     found = run_live([one], oracles([one]), Settings(every=4))
     assert found.looks > 3
     assert 0 <= found.age_p50_s <= found.age_p95_s
+
+
+def test_events_agree_to_the_rounding_of_scores_and_no_further() -> None:
+    frame, other = Mark(2, 200), Mark(4, 400)
+    events = [FrameScored(frame, 0.5), CompletionProposed(frame, other, 0.97, "high")]
+    assert alike(events, [FrameScored(frame, 0.5 + 1e-7), CompletionProposed(frame, other, 0.97, "high")])
+    assert not alike(events, [FrameScored(frame, 0.501), events[1]])
+    assert not alike(events, [FrameScored(other, 0.5), events[1]])
+    assert not alike(events, [events[0], CompletionProposed(frame, frame, 0.97, "high")])
+    assert not alike(events, events[:1])
