@@ -97,7 +97,7 @@ def test_the_package_s_own_model_is_the_suite_s(cache: Path, monkeypatch: pytest
 
     _tiny_models.cache_clear()
     monkeypatch.setattr(tiny, "models", models)
-    monkeypatch.setattr(tiny, "settings", lambda: Settings(every=2, max_verifications=5))
+    monkeypatch.setattr(tiny, "settings", lambda fps: Settings(every=round(fps / 5), max_verifications=5))
     done = compass("eval", "--suite", "sim", "--limit", "1", "--cache", str(cache), "--jobs", "1", "--json")
     _tiny_models.cache_clear()
     assert (done.returncode, done.stderr) == (0, "")
