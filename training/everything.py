@@ -1,6 +1,6 @@
 """From nothing to the files that the package carries, one part after the other. What is finished is left alone.
 
-    python -m training.everything WORK                 # about 6 CPU-hours
+    python -m training.everything WORK                 # several CPU-hours
     python -m training.everything WORK --package DIR   # the exports go there instead of compass_edge/tiny
 
 Each part can be run alone, too: `python -m training.PART --help`.
