@@ -89,3 +89,18 @@ def test_a_stretch_holds_whole_ticks_and_the_first_frame() -> None:
         assert frames[0] == 0
         assert all(frame % 2 == 0 for frame in frames)
         assert frames == sorted(set(frames))
+
+
+@pytest.mark.parametrize(
+    ("task", "share"), [("R1", 0.9), ("R2", 0.9), ("Q4", 0.9), ("R4", 0.8), ("R6", 0.8), ("R8", 0.8)]
+)
+def test_a_step_shows_itself_where_the_loop_looks_for_it(task: str, share: float) -> None:
+    """The scores that `middle` in the settings names: a button is down at 0.9 of a press, a thing is up at 0.8 of a lift."""
+    film = played(task)
+    stage, shown = Stage(film.script), []
+    for step, end in enumerate(film.ends):
+        begin, part = film.ends[step - 1] if step else 0, stage.part(step)
+        if part.deed.kind != "move":
+            seen = evidence(stage, part, film, begin, end, rest_of(part, film.shots, begin))
+            shown.append(min(abs(begin + share * (end - begin) - frame) for frame in seen) <= 1)
+    assert sum(shown) >= 0.8 * len(shown)
