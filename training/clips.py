@@ -10,6 +10,9 @@ from training.judgement import judge, rest_of
 from training.memory import evidence
 from training.stage import Part, Stage
 
+_WRONG = 0.4  # of clips that are shown under a sentence that they do not show
+_OVER = 0.06  # metres aside within which a carried thing is over its goal
+
 
 def clip(films: Films, dice: Dice, *, most: int = 40) -> Sample:
     """The frames since a step began, as the loop hands them to P, under the step's sentence or another one."""
@@ -37,7 +40,7 @@ def clip(films: Films, dice: Dice, *, most: int = 40) -> Sample:
     sentence = part.deed.subtask().sentence
     if dice.random() < 0.3:
         sentence = film.script.steps[step].sentence  # with all its context
-    if dice.random() < 0.28:
+    if dice.random() < _WRONG:
         wrong = _wrong(stage, part, film, begin, dice)
         if wrong is not None:
             part, diverges, case = wrong
@@ -70,10 +73,22 @@ def _wrong(stage: Stage, part: Part, film: Footage, begin: int, dice: Dice) -> t
     if other.thing is not None and other.thing == part.thing:
         if other.deed.kind == part.deed.kind == "lift":
             return None
-        return other, end, "same thing"
+        return other, _parted(part, film, begin, end), "same thing"
     rest = rest_of(part, film.shots, begin)
     shows = evidence(stage, part, film, begin, end, rest)
     return other, shows[0] if shows else end, "other thing"
+
+
+def _parted(part: Part, film: Footage, begin: int, end: int) -> int:
+    """The frame from which it is seen that the thing goes elsewhere, or nowhere."""
+    assert part.thing is not None
+    name = part.thing.name
+    if part.deed.kind != "move" or part.goal is None or name not in film.shots[begin].bodies:
+        return end
+    x, y = part.goal.at
+    where = [film.shots[frame].bodies[name] for frame in range(begin, end)]
+    near = (begin + at for at, (a, b, _) in enumerate(where) if max(abs(a - x), abs(b - y)) < _OVER)
+    return next(near, end)
 
 
 def _episode_clip(films: Films, dice: Dice, most: int) -> Sample:

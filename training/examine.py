@@ -12,7 +12,7 @@ import torch
 from training.batch import Scribe, made
 from training.clips import clip
 from training.crew import Crew
-from training.features import Features, Fresh
+from training.features import Fresh
 from training.films import Films, Sample
 from training.model import Tiny
 from training.samples import SAMPLERS
@@ -21,7 +21,7 @@ _LONGEST = {"verify": 150, "first": 420, "next": 90}
 
 
 def examine(
-    model: Tiny, scribe: Scribe, films: Films, features: Features | Fresh, crew: Crew, count: int
+    model: Tiny, scribe: Scribe, films: Films, features: Fresh, crew: Crew, count: int
 ) -> dict[str, Any]:
     dice = np.random.default_rng(99 + crew.rank)
     marks: list[tuple[str, float]] = []
@@ -34,7 +34,7 @@ def examine(
         for _ in range(count // 2):
             sample = clip(films, dice)
             batch = made([sample], scribe, model)
-            hidden = model.decoder(batch.ids, batch.positions, *features.of(batch.frames, None))
+            hidden = model.decoder(batch.ids, batch.positions, *features.of(batch.frames))
             curve = model.progress(hidden[batch.ids == scribe.progress]).numpy()
             if sample.case in ("right", "episode"):
                 marks.append((f"clip {sample.case}", float(np.abs(curve - sample.progress).mean())))
@@ -74,7 +74,7 @@ def graded(kind: str, sample: Sample, reply: str) -> list[tuple[str, float]]:
     return found
 
 
-def replies(model: Tiny, scribe: Scribe, samples: Sequence[Sample], features: Features | Fresh, most: int) -> list[str]:
+def replies(model: Tiny, scribe: Scribe, samples: Sequence[Sample], features: Fresh, most: int) -> list[str]:
     """Greedy, prompts of one length together."""
     prompts = [scribe.prompt(sample.question, pictures=True) for sample in samples if sample.question is not None]
     groups: dict[int, list[int]] = {}
@@ -83,7 +83,7 @@ def replies(model: Tiny, scribe: Scribe, samples: Sequence[Sample], features: Fe
     written = [""] * len(samples)
     for group in groups.values():
         shown = [frame for at in group for frame in samples[at].frames]
-        rows = model.write([prompts[at] for at in group], *features.of(shown, None), most, scribe.end)
+        rows = model.write([prompts[at] for at in group], *features.of(shown), most, scribe.end)
         for at, row in zip(group, rows, strict=True):
             written[at] = scribe.tokenizer.decode(row)
     return written

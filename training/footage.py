@@ -1,7 +1,8 @@
 """Footage: filmed training episodes, with the state of the world behind every frame and a map of what each picture shows.
 
 The whole script is played, and a stretch of it is filmed at the loop's ticks: physics is cheap, pictures are not. The rest is
-filmed now and then, so that a whole episode can be shown too. FOLDER/TASK-SEED.npy are pictures, .seg.npy maps, .pkl the rest.
+filmed now and then, so that a whole episode can be shown too. FOLDER/TASK-SEED.npy are pictures, .seg.npy maps, .paint.npy which
+paint each pixel has (so that a film can be shown in other colours), .pkl the rest.
 
     python -m training.footage FOLDER --films 14
 """
@@ -26,7 +27,10 @@ from compass_edge.sim.dice import Dice
 from compass_edge.sim.gl import choose_gl
 from compass_edge.sim.script import Script
 from compass_edge.sim.shot import Shot
+from compass_edge.sim.tasks.draft import PAINTS
+from compass_edge.sim.things import COLOURS
 from training.crew import launched
+from training.paint import Paints, picture_in, told_in
 
 SIDE = 240  # pixels of a picture, as the model sees it
 CELL = 4  # pixels of a cell of the map
@@ -47,6 +51,18 @@ class Footage:
     frames: list[int]
     pictures: NDArray[np.uint8]
     maps: NDArray[np.uint8]
+    coats: NDArray[np.uint8]  # of each pixel: 0, or one more than the number of its paint
+    paints: Paints | None = None  # the pictures are shown in
+
+    def picture(self, at: int) -> NDArray[np.uint8]:
+        return self.pictures[at] if self.paints is None else picture_in(self.paints, self.pictures[at], self.coats[at])
+
+    def painted(self, paints: Paints) -> Footage:
+        """The same film in other colours."""
+        shots = self.shots
+        if any(shot.lamp for shot in shots):
+            shots = [replace(shot, lamp=paints[shot.lamp]) if shot.lamp in paints else shot for shot in shots]
+        return replace(self, script=told_in(paints, self.script), shots=shots, paints=paints)
 
     @property
     def key(self) -> str:
@@ -93,20 +109,22 @@ def film(task: str, seed: int, folder: Path) -> bool:
     frames = chosen_frames(performance.ends, len(performance.shots), Dice(task, seed, "stretch"))
     (world,) = worlds
     eyes = _Eyes(world, mujoco)
-    made, maps = [], []
+    made, maps, coats = [], [], []
     try:
         for frame in frames:
             world.data.qpos[:] = states[frame]
             mujoco.mj_forward(world.model, world.data)
             world.shine(performance.shots[frame].lamp)
-            picture, seen = eyes.look(world)
+            picture, seen, coat = eyes.look(world)
             made.append(picture)
             maps.append(seen)
+            coats.append(coat)
     finally:
         eyes.close()
     stem = folder / f"{task}-{seed}"
     np.save(stem.with_suffix(".npy"), np.stack(made))
     np.save(stem.with_suffix(".seg.npy"), np.stack(maps))
+    np.save(stem.with_suffix(".paint.npy"), np.stack(coats))
     with stem.with_suffix(".part").open("wb") as file:
         pickle.dump((script, performance.shots, performance.ends, frames), file)
     stem.with_suffix(".part").rename(stem.with_suffix(".pkl"))
@@ -131,13 +149,14 @@ def load(folder: Path, part: Callable[[str], bool] = lambda key: True) -> list[F
         if part(path.stem):
             with path.open("rb") as file:
                 script, shots, ends, frames = pickle.load(file)
-            pictures = np.load(path.with_suffix(".npy"), mmap_mode="r")
-            found.append(Footage(script, shots, ends, frames, pictures, np.load(path.with_suffix(".seg.npy"))))
+            pictures, coats = (np.load(path.with_suffix(end), mmap_mode="r") for end in (".npy", ".paint.npy"))
+            maps = np.load(path.with_suffix(".seg.npy"))
+            found.append(Footage(script, shots, ends, frames, pictures, maps, coats))
     return found
 
 
 class _Eyes:
-    """Pictures at half their drawn size, and which thing each cell shows."""
+    """Pictures at half their drawn size, which thing each cell shows, and which paint each pixel has."""
 
     def __init__(self, world: Any, mujoco: Any) -> None:
         model = world.model
@@ -158,15 +177,26 @@ class _Eyes:
                 self._of[geom] = HAND
             elif "link" in name:
                 self._of[geom] = ARM
+        lamp = [at for at in range(model.nmat) if model.material(at).name == "lamp"]
+        self._bulbs = [geom for geom in range(model.ngeom) if int(model.geom_matid[geom]) in lamp]
 
-    def look(self, world: Any) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    def look(self, world: Any) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
         self._colours.update_scene(world.data, "front")
         drawn = self._colours.render().astype(np.uint16)
         total = drawn[::2, ::2] + drawn[1::2, ::2] + drawn[::2, 1::2] + drawn[1::2, 1::2]
         picture = ((total + 2) >> 2).astype(np.uint8)
         self._masks.update_scene(world.data, "front")
-        found = self._masks.render()[CELL // 2 :: CELL, CELL // 2 :: CELL]
-        return picture, self._of[np.where(found[..., 1] == self._geom, found[..., 0], -1)]
+        found = self._masks.render()
+        geoms = np.where(found[..., 1] == self._geom, found[..., 0], -1)
+        return picture, self._of[geoms[CELL // 2 :: CELL, CELL // 2 :: CELL]], self._coats(world)[geoms]
+
+    def _coats(self, world: Any) -> NDArray[np.uint8]:
+        """Of every geom as it is painted now; the last is that of no geom."""
+        shown = np.stack([COLOURS[paint] for paint in PAINTS])
+        near = np.abs(world.model.geom_rgba[:, None, :3] - shown).max(-1) < 1e-3
+        found = np.append(np.where(near.any(1), near.argmax(1) + 1, 0), 0).astype(np.uint8)
+        found[self._bulbs] = PAINTS.index(world.lamp) + 1 if world.lamp in PAINTS else 0
+        return found
 
     def close(self) -> None:
         self._colours.close()
@@ -177,7 +207,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument(
-        "--films", type=int, default=14, help="training films of each task, and one in fourteen for tuning"
+        "--films", type=int, default=14, help="training films of each task, and one in seven for tuning"
     )
     parser.add_argument("--crew", type=int, default=2)
     parser.add_argument("--rank", type=int, default=-1)
@@ -187,7 +217,7 @@ def main() -> int:
         return launched("training.footage", sys.argv[1:], given.crew)
     os.environ.setdefault("LP_NUM_THREADS", "1")
     choose_gl()
-    seeds = [*range(1000, 1000 + max(given.films // 14, 1)), *range(10_000, 10_000 + given.films)]
+    seeds = [*range(1000, 1000 + max(given.films // 7, 1)), *range(10_000, 10_000 + given.films)]
     for task, seed in [(task, seed) for seed in seeds for task in TASKS][given.rank :: given.crew]:
         if not (given.folder / f"{task}-{seed}.pkl").exists() and not film(task, seed, given.folder):
             print(f"{task}/{seed} was not completed, and is left out", flush=True)

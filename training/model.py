@@ -7,6 +7,7 @@ because all pictures of a batch go through the tower at once. `tests/training` c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,7 @@ class Tiny(nn.Module):
             a = block.attn
             q, k, value = a.qkv(block.norm1(x)).view(count, length, 3, a.num_heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
             q, k = _turned(q, self.tower_cos, self.tower_sin), _turned(k, self.tower_cos, self.tower_sin)
-            seen = F.scaled_dot_product_attention(q, k, value)
+            seen = _attended(q, k, value, causal=False)
             x = x + a.proj(seen.transpose(1, 2).reshape(count, length, width))
             x = x + block.mlp(block.norm2(x))
             if at in v.deepstack_visual_indexes:
@@ -161,13 +162,13 @@ class Tiny(nn.Module):
         at = None
         if features is not None and features.shape[0]:
             at = (ids.flatten() == self.image).nonzero()[:, 0]
-            x = x.reshape(-1, width).index_copy(0, at, features.reshape(-1, width)).view(count, length, width)
+            x = x.reshape(-1, width).index_copy(0, at, features.reshape(-1, width).to(x.dtype)).view(count, length, width)
         cos, sin = text.rotary_emb(x, positions)
         cos, sin = cos[:, None], sin[:, None]
         for number, layer in enumerate(text.layers):
             x = self._layer(layer, number, x, cos, sin, past)
             if number == 0 and at is not None and taps is not None:
-                x = x.reshape(-1, width).index_add(0, at, taps.reshape(-1, width)).view(count, length, width)
+                x = x.reshape(-1, width).index_add(0, at, taps.reshape(-1, width).to(x.dtype)).view(count, length, width)
         return _norm(x, text.norm)
 
     def _layer(self, layer: Any, number: int, x: Tensor, cos: Tensor, sin: Tensor, past: list[Any] | None) -> Tensor:
@@ -182,9 +183,7 @@ class Tiny(nn.Module):
                 k, v = torch.cat([past[number][0], k], 2), torch.cat([past[number][1], v], 2)
             past[number] = (k, v)
         several = q.shape[1] // k.shape[1]
-        seen = F.scaled_dot_product_attention(
-            q, k.repeat_interleave(several, 1), v.repeat_interleave(several, 1), is_causal=length > 1
-        )
+        seen = _attended(q, k.repeat_interleave(several, 1), v.repeat_interleave(several, 1), causal=length > 1)
         x = x + a.o_proj(seen.transpose(1, 2).reshape(count, length, -1))
         h = _norm(x, layer.post_attention_layernorm)
         m = layer.mlp
@@ -235,6 +234,22 @@ class Tiny(nn.Module):
 
 def _norm(x: Tensor, norm: Any) -> Tensor:
     return F.rms_norm(x, (x.shape[-1],), norm.weight, 1e-6)
+
+
+@lru_cache(maxsize=64)
+def _mask(length: int) -> Tensor:
+    return torch.full((length, length), -1e4, dtype=torch.bfloat16).triu(1)
+
+
+def _attended(q: Tensor, k: Tensor, v: Tensor, *, causal: bool) -> Tensor:
+    """In half precision short rows are multiplied out: torch's fused backward pass is four times slower than that on a CPU."""
+    if not torch.is_autocast_enabled("cpu") or q.shape[2] > 512:
+        return F.scaled_dot_product_attention(q.float(), k.float(), v.float(), is_causal=causal)
+    half = torch.bfloat16
+    scores = (q * HEAD**-0.5).to(half) @ k.to(half).transpose(-1, -2)
+    if causal:
+        scores = scores + _mask(q.shape[2])
+    return scores.softmax(-1, dtype=half) @ v.to(half)
 
 
 def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
-"""Trains the decoder in all three roles, on the features of a finished tower or, with --live, together with it.
+"""Trains decoder and tower in all three roles at once.
 
-    python -m training.roles FOOTAGE STILLS FEATURES TOKENIZER TOWER OUT.pt --steps 7000
+    python -m training.roles FOOTAGE STILLS TOKENIZER START OUT.pt --minutes 60
 
-TOWER is what `tower` or `balance` has saved, or a checkpoint. Stopped, the same command goes on at its last checkpoint. OUT.jsonl is the log that the plot is drawn from.
+START is what `tower` has saved, or a checkpoint to go on with. Stopped, the same command goes on at its last checkpoint. OUT.jsonl is the log that the plot is drawn from.
 """
 
 from __future__ import annotations
@@ -25,36 +25,38 @@ from training.clips import clip
 from training.crew import Crew, launched
 from training.dense import DenseHeads
 from training.examine import examine
-from training.features import Features, Fresh, Live, OpeningFeatures
+from training.features import Fresh, Live
 from training.films import Films, Sample
-from training.footage import load
+from training.footage import Footage, load
 from training.model import BINS, Size, Tiny, config
+from training.paint import shuffled
 from training.samples import SAMPLERS
 from training.stills import load_stills
 from training.tokenizer import ids_of
 from training.tower import rate
 
 _FRAMES = 72  # of all clips of a process
+_PAINTINGS = 4  # of a film
+_AGREE = 10  # steps from one look at the clock to the next
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often.
 MIX = (
-    ("clip", False, 0, 0.24), ("verify", False, 10, 0.28), ("verify", True, 16, 0.02), ("look", False, 16, 0.10),
-    ("first", False, 6, 0.08), ("first", True, 8, 0.14), ("next", False, 6, 0.02), ("next", True, 8, 0.10), ("review", True, 8, 0.02),
+    ("clip", False, 0, 0.20), ("verify", False, 12, 0.36), ("verify", True, 16, 0.02), ("look", False, 20, 0.09),
+    ("first", False, 8, 0.08), ("first", True, 10, 0.12), ("next", False, 8, 0.03), ("next", True, 10, 0.07), ("review", True, 10, 0.03),
 )  # fmt: skip
 Both = tuple[Tensor | None, Tensor | None]
 
 
 class Material:
-    """Films and openings for training and tuning, with what the tower makes of their frames."""
+    """Films and openings, each in several paints, and the films of tuning seeds as they are."""
 
-    def __init__(self, footage: Path, stills: Path, features: Path) -> None:
-        training, tuning = (
-            load(footage, lambda key, known=known: known(key) and (features / f"{key}.1.npy").exists())  # type: ignore[misc]
-            for known in (_is_training, lambda key: not _is_training(key))
-        )
-        self.films, self.judges, self.doors = Films(training), Films(tuning), Films(load_stills(stills, "opening"))
-        self.features, self.seen = Features(features, training), Features(features, tuning)
-        self.opened = OpeningFeatures(features)
+    def __init__(self, footage: Path, stills: Path, dice: np.random.Generator) -> None:
+        def painted(films: list[Footage], count: int) -> list[Footage]:
+            return [*films, *(film.painted(shuffled(dice)) for film in films for _ in range(count - 1))]
+
+        self.films = Films(painted(load(footage, _is_training), _PAINTINGS))
+        self.doors = Films(painted(load_stills(stills, "opening"), 2))
+        self.judges = Films(load(footage, lambda key: not _is_training(key)))
 
 
 def _is_training(key: str) -> bool:
@@ -63,14 +65,21 @@ def _is_training(key: str) -> bool:
 
 def drawn(films: Films, kind: str, text: bool, count: int, dice: np.random.Generator) -> list[Sample]:
     """Clips of about one length, as many as a batch has room for; of anything else so many."""
-    if kind != "clip":
-        return [SAMPLERS[kind](films, dice, text=text) for _ in range(count)]
+    if kind != "clip":  # of twice as many, neighbours in length: what is filled up to the longest is computed for nothing
+        some = sorted((SAMPLERS[kind](films, dice, text=text) for _ in range(2 * count)), key=_length)
+        first = int(dice.integers(count + 1))
+        return some[first : first + count]
     found = [clip(films, dice)]
     while sum(len(one.frames) for one in found) + len(found[0].frames) <= _FRAMES and len(found) < 12:
         one = clip(films, dice)
         if abs(len(one.frames) - len(found[0].frames)) <= 0.2 * len(found[0].frames):
             found.append(one)
     return found
+
+
+def _length(sample: Sample) -> int:
+    parts = sample.question.parts if sample.question is not None else ()
+    return len(sample.reply) + sum(len(part) for part in parts if isinstance(part, str))
 
 
 def loss_of(model: Tiny, batch: Batch, both: Both, mark: int) -> tuple[Tensor, float]:
@@ -80,7 +89,7 @@ def loss_of(model: Tiny, batch: Batch, both: Both, mark: int) -> tuple[Tensor, f
         return _progress_loss(model, hidden[batch.ids == mark], batch)
     counted = batch.weights[:, 1:] > 0
     logits, wanted, weight = (
-        model.logits(hidden[:, :-1][counted]),
+        model.logits(hidden[:, :-1][counted]).float(),
         batch.ids[:, 1:][counted],
         batch.weights[:, 1:][counted],
     )
@@ -90,7 +99,7 @@ def loss_of(model: Tiny, batch: Batch, both: Both, mark: int) -> tuple[Tensor, f
 
 def _progress_loss(model: Tiny, at: Tensor, batch: Batch) -> tuple[Tensor, float]:
     """Cross entropy with the two bins around the truth, the error itself, and whether the step is done."""
-    logits, known = model.progress_head(at), batch.counts
+    logits, known = model.progress_head(at).float(), batch.counts
     place = batch.progress.clamp(0, 1) * (BINS - 1)
     low = place.floor().long().clamp(max=BINS - 2)
     share = (place - low)[:, None]
@@ -99,7 +108,7 @@ def _progress_loss(model: Tiny, at: Tensor, batch: Batch) -> tuple[Tensor, float
     total = known.sum().clamp(min=1)
     cross = (F.cross_entropy(logits, wanted, reduction="none") * known).sum() / total
     done = (batch.progress >= 1).float()
-    success = F.binary_cross_entropy_with_logits(model.success_head(at)[:, 0], done, weight=known, reduction="sum")
+    success = F.binary_cross_entropy_with_logits(model.success_head(at)[:, 0].float(), done, weight=known, reduction="sum")
     mean = (error * known).sum() / total
     return cross + 2 * mean + 0.2 * success / total, float(mean.detach())
 
@@ -110,10 +119,12 @@ class Lesson:
     def __init__(self, given: Any) -> None:
         self.given, self.crew = given, Crew(given.rank, given.crew, 29532)
         self.scribe = Scribe(given.tokenizer)
-        self.material = Material(given.footage, given.stills, given.features)
+        self.material = Material(given.footage, given.stills, np.random.default_rng(given.rank))
         self._begin()
-        self.live = Live(self.model, self.heads, self.material.films.films, given.rank) if given.live else None
-        self.step = self._resume()
+        self.live = Live(self.model, self.heads, self.material.films.films, given.rank)
+        self.step, self.before = self._resume()
+        self.began = time.monotonic()
+        self.behind = 0.0
         self.choose = np.random.default_rng(5000 + self.step)
         self.dice = np.random.default_rng(1000 + self.step + given.rank)
 
@@ -122,17 +133,8 @@ class Lesson:
         tokenizer = self.scribe.tokenizer
         self.model = Tiny(config(Size(), tokenizer.size, ids_of(tokenizer)))
         self.heads = DenseHeads(Size().tower, Size().hidden)
-        if self.given.start:
-            self._take(states_of(self.given.start))
-        tower = states_of(self.given.tower)
-        self.model.model.visual.load_state_dict(tower["visual"])
-        self.heads.load_state_dict(tower["heads"], strict=False)
-        live = self.given.live
-        self.parameters = [one for name, one in self.model.named_parameters() if live or "visual" not in name]
-        self.parameters += list(self.heads.parameters()) if live else []
-        kept = {id(one) for one in self.parameters}
-        for one in (*self.model.parameters(), *self.heads.parameters()):
-            one.requires_grad_(id(one) in kept)
+        self._take(states_of(self.given.start))
+        self.parameters = [*self.model.parameters(), *self.heads.parameters()]
         decay = [
             {"params": [one for one in self.parameters if (one.ndim > 1) == wide], "weight_decay": 0.03 * wide}
             for wide in (True, False)
@@ -140,16 +142,24 @@ class Lesson:
         self.optimizer = torch.optim.AdamW(decay, betas=(0.9, 0.97), fused=True)
 
     def _take(self, found: dict[str, Any]) -> None:
-        self.model.load_state_dict(found["model"])
-        self.heads.load_state_dict(found["heads"], strict=False)
+        """A tower alone, or all of it."""
+        if "model" in found:
+            self.model.load_state_dict(found["model"])
+        else:
+            self.model.model.visual.load_state_dict(found["visual"])
+        self.heads.load_state_dict(found["heads"])
 
-    def _resume(self) -> int:
+    @property
+    def minutes(self) -> float:
+        return self.before + (time.monotonic() - self.began) / 60
+
+    def _resume(self) -> tuple[int, float]:
         if not self.given.out.exists():
-            return 0
+            return 0, 0.0
         found = torch.load(self.given.out, weights_only=True)
         self._take(found)
         self.optimizer.load_state_dict(found["optimizer"])
-        return int(found["step"])
+        return int(found["step"]), float(found["minutes"])
 
     def save(self) -> None:
         """Written beside and moved: a checkpoint is whole or not there."""
@@ -158,6 +168,7 @@ class Lesson:
             "heads": self.heads.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "step": self.step,
+            "minutes": self.minutes,
         }
         beside = self.given.out.with_suffix(".part")
         torch.save(states, beside)
@@ -165,66 +176,64 @@ class Lesson:
 
     def take_step(self) -> tuple[str, float]:
         """One batch of one kind, the same kind in all processes."""
+        if self.step % _AGREE == 0:  # the first process's clock is everyone's
+            self.behind = min(self.crew.gathered(self.minutes / self.given.minutes)[0], 1.0)
         chances = np.array([chance for *_, chance in MIX])
         kind, text, count, _ = MIX[self.choose.choice(len(MIX), p=chances / chances.sum())]
         outside = kind == "first" and self.choose.random() < _OUTSIDE
         films = self.material.doors if outside else self.material.films
         batch = made(drawn(films, kind, text, count, self.dice), self.scribe, self.model)
-        both = self._features(batch, films, kind) if batch.frames else (None, None)
-        loss, told = loss_of(self.model, batch, both, self.scribe.progress)
-        if self.live is not None and batch.frames:
+        both: Both = (None, None)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.given.half):
+            if batch.frames:
+                both = self.live.of(batch.frames, self.dice, learn=kind != "clip", films=films.films)
+            loss, told = loss_of(self.model, batch, both, self.scribe.progress)
+        if batch.frames:
             loss = loss + 0.5 * self.live.loss
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.crew.average(self.parameters, 1.0)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate(self.step, self.given.steps, self.given.rate, hold=self.given.hold)
+            group["lr"] = rate(self.step, self.behind, self.given.rate, hold=self.given.hold)
         self.optimizer.step()
         self.step += 1
         return kind + " text" * text, told
 
-    def _features(self, batch: Batch, films: Films, kind: str) -> Both:
-        if self.live is not None:
-            return self.live.of(batch.frames, self.dice, learn=kind != "clip", films=films.films)
-        known = self.material.opened if films is self.material.doors else self.material.features
-        return known.of(batch.frames, self.dice)
-
     def examine(self, count: int) -> dict[str, Any]:
-        seen = self.material.seen if self.live is None else Fresh(self.model, self.material.judges.films)
+        seen = Fresh(self.model, self.material.judges.films)
         return examine(self.model, self.scribe, self.material.judges, seen, self.crew, count)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("footage", "stills", "features", "tokenizer", "tower", "out"):
+    for name in ("footage", "stills", "tokenizer", "start", "out"):
         parser.add_argument(name, type=Path)
-    parser.add_argument("--steps", type=int, default=7000)
-    parser.add_argument("--rate", type=float, default=1.5e-3)
-    parser.add_argument("--hold", type=float, default=0.35, help="the share of the steps at the full rate")
+    parser.add_argument("--minutes", type=float, default=120.0, help="how long the course is")
+    parser.add_argument("--rate", type=float, default=1.2e-3)
+    parser.add_argument("--hold", type=float, default=0.35, help="the share of the course at the full rate")
+    parser.add_argument("--half", action="store_true", help="multiply in bfloat16: nearly twice as fast where a CPU has it")
     parser.add_argument("--every", type=int, default=1000, help="steps from one examination to the next")
-    parser.add_argument("--start", type=Path, help="a decoder to begin with: OUT.pt of another run, or a checkpoint")
-    parser.add_argument("--live", action="store_true", help="train the tower too, on the pictures themselves")
     parser.add_argument("--crew", type=int, default=2)
     parser.add_argument("--rank", type=int, default=-1)
     given = parser.parse_args()
     if given.rank < 0:
         return launched("training.roles", sys.argv[1:], given.crew)
-    lesson, began = Lesson(given), time.monotonic()
+    lesson = Lesson(given)
     means: dict[str, float] = {}
     log = given.out.with_suffix(".jsonl").open("a") if lesson.crew.leads else None
-    while lesson.step < given.steps:
+    while lesson.behind < 1:
         name, told = lesson.take_step()
         means[name] = told if name not in means else 0.97 * means[name] + 0.03 * told
-        last = lesson.step == given.steps
+        last = lesson.behind == 1
         due = last or lesson.step % given.every == 0
         found = lesson.examine(96 if last else 48) if due else {}
         if log is not None and (due or lesson.step % 100 == 0):
             train = {key: round(value, 4) for key, value in sorted(means.items())}
-            line = {"step": lesson.step, "minutes": round((time.monotonic() - began) / 60, 1), "train": train, **found}
+            line = {"step": lesson.step, "minutes": round(lesson.minutes, 1), "train": train, **found}
             print(json.dumps(line), file=log, flush=True)
             if due:
                 print(json.dumps(line), flush=True)
-        if due and lesson.crew.leads:
+        if lesson.crew.leads and (due or lesson.step % 200 == 0):
             lesson.save()
     return 0
 

@@ -15,10 +15,8 @@ from __future__ import annotations
 import argparse
 import os
 import pickle
-import re
 import sys
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +36,7 @@ from compass_edge.sim.things import COLOURS, Thing
 from compass_edge.sim.world import World
 from training.crew import launched
 from training.footage import Footage, _Eyes, training_script
+from training.paint import told_in
 
 _ROOMS, _MOMENTS = 4, 12
 _LOOKS = 8
@@ -63,10 +62,10 @@ def stills(task: str, seed: int) -> list[Footage]:
             mujoco.mj_forward(world.model, world.data)
             lamp = shot.lamp and paints.get(shot.lamp, shot.lamp)
             world.shine(lamp)
-            picture, seen = eyes.look(world)
+            picture, seen, coat = eyes.look(world)
             things = tuple(replace(thing, colour=paints.get(thing.colour, thing.colour)) for thing in script.things)
             shown: Shot = replace(shot, lamp=lamp)
-            found.append(Footage(replace(script, things=things), [shown], [], [0], picture[None], seen[None]))
+            found.append(Footage(replace(script, things=things), [shown], [], [0], picture[None], seen[None], coat[None]))
         eyes.close()
     return found
 
@@ -118,31 +117,10 @@ def openings(task: str, seed: int) -> list[Footage]:
         paints = dict(zip(PAINTS, dice.shuffled(PAINTS), strict=True))
         _dress(world, Look.drawn(dice), painted, paints)
         mujoco.mj_forward(world.model, world.data)
-        picture, seen = eyes.look(world)
-        found.append(Footage(repainted(script, paints), [world.shot()], [], [0], picture[None], seen[None]))
+        picture, seen, coat = eyes.look(world)
+        found.append(Footage(told_in(paints, script), [world.shot()], [], [0], picture[None], seen[None], coat[None]))
     eyes.close()
     return found
-
-
-def repainted(value: Any, paints: dict[str, str]) -> Any:
-    """The same in other colours, in every text and thing; names, which the state knows things by, stay."""
-    if isinstance(value, str):
-        return re.sub("|".join(paints), lambda found: paints[found[0]], value)
-    if isinstance(value, tuple | list):
-        return type(value)(repainted(one, paints) for one in value)
-    if isinstance(value, Mapping):
-        return {key: repainted(one, paints) for key, one in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        kept = {"name"} if isinstance(value, Thing) else set()
-        return replace(
-            value,
-            **{
-                field.name: repainted(getattr(value, field.name), paints)
-                for field in fields(value)
-                if field.name not in kept
-            },
-        )
-    return value
 
 
 def load_stills(folder: Path, kind: str = "still") -> list[Footage]:

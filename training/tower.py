@@ -33,11 +33,11 @@ TOKENS = {
 _BATCH = 24  # pictures a process
 
 
-def rate(step: int, steps: int, top: float, *, warm: int = 100, hold: float = 0.4, floor: float = 0.02) -> float:
-    """Up, level, and down a quarter of a cosine."""
+def rate(step: int, behind: float, top: float, *, warm: int = 100, hold: float = 0.4, floor: float = 0.02) -> float:
+    """Up, level, and down half a cosine; `behind` is the share of the course that is over."""
     if step < warm:
         return top * (step + 1) / warm
-    part = max(0.0, (step / steps - hold) / (1 - hold))
+    part = max(0.0, (behind - hold) / (1 - hold))
     return top * (floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(part, 1.0))))
 
 
@@ -49,7 +49,7 @@ def batch(
         some = films if not stills or dice.random() < 0.4 else stills
         film = some[dice.integers(len(some))]
         at = int(dice.integers(len(film.frames)))
-        picture, seen = film.pictures[at], film.maps[at]
+        picture, seen = film.picture(at), film.maps[at]
         if shift:
             picture, seen = moved(picture, seen, dice)
         pictures.append(picture)
@@ -110,7 +110,7 @@ def main() -> int:
         loss.backward()
         crew.average(parameters, 1.0)
         for group in optimizer.param_groups:
-            group["lr"] = rate(step, given.steps, given.rate)
+            group["lr"] = rate(step, step / given.steps, given.rate)
         optimizer.step()
         mean = loss.item() if step == 0 else 0.98 * mean + 0.02 * loss.item()
         if (step + 1) % 250 == 0 or step + 1 == given.steps:

@@ -84,8 +84,8 @@ def verify(films: Films, dice: Dice, *, text: bool) -> Sample:
     start, during, candidate = (film.shots[frame] for frame in found.frames)
     judged = judge(stage, part, start, during, candidate, found.rest)
     memory: tuple[Fact, ...] = ()
-    if found.step and dice.random() < 0.75:
-        first = max(0, found.step - int(dice.integers(1, 9)))
+    if found.step and dice.random() < 0.6:
+        first = max(0, found.step - int(dice.integers(1, 9 if dice.random() < 0.25 else 4)))
         memory = tuple(
             Fact(at + 1, fact_of(stage, stage.part(at), film, films.begin(found.number, at), film.ends[at]))
             for at in range(first, found.step)
