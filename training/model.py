@@ -233,7 +233,7 @@ class Tiny(nn.Module):
 
 
 def _norm(x: Tensor, norm: Any) -> Tensor:
-    return F.rms_norm(x, (x.shape[-1],), norm.weight, 1e-6)
+    return F.rms_norm(x.float(), (x.shape[-1],), norm.weight, 1e-6)
 
 
 @lru_cache(maxsize=64)

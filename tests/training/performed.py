@@ -16,4 +16,5 @@ def played(task: str, seed: int = 10_000) -> Footage:
     performance = perform(training_script(task, seed), panda_assets())
     frames = list(range(0, len(performance.shots), EVERY))
     blank = np.broadcast_to(np.zeros((1, SIDE, SIDE, 3), np.uint8), (len(frames), SIDE, SIDE, 3))
-    return Footage(performance.script, performance.shots, performance.ends, frames, blank, np.zeros((0,), np.uint8))
+    none = np.zeros((0,), np.uint8)
+    return Footage(performance.script, performance.shots, performance.ends, frames, blank, none, none)
