@@ -20,6 +20,8 @@ from training.model import VISUAL, Tiny
 
 _FORCED = re.compile(r'(?:\{|, )"[a-z_]+": (?:"|\[)?')
 _WEIGHTS = {'"change"': 2.0, '"verdict"': 4.0, '"grounded"': 2.0}  # of a field's value, by its name
+# What a frame shows stands behind a colon; the names before it are copied from the question.
+_SEEN, _SEEN_WEIGHT = re.compile(r'(?<=[a-z]): ([^;,"]+)'), 3.0
 
 
 class Scribe:
@@ -53,11 +55,13 @@ class Scribe:
     def reply(self, text: str, given: int) -> tuple[list[int], list[float]]:
         ids = self.tokenizer.encode(text)
         weights, at, weight = [], 0, 1.0
+        seen = {place for found in _SEEN.finditer(text) for place in range(*found.span(1))}
         for token in ids:
             piece = self.tokenizer.decode([token])
             if token in self._glue:
                 weight = next((value for name, value in _WEIGHTS.items() if name in piece), 1.0)
-            weights.append(0.0 if at < given else 0.1 if token in self._glue and "{" not in piece else weight)
+            shown = _SEEN_WEIGHT if at + len(piece) - 1 in seen else weight
+            weights.append(0.0 if at < given else 0.1 if token in self._glue and "{" not in piece else shown)
             at += len(piece)
         return ([*ids, self.end], [*weights, 0.2]) if text.endswith("}") else (ids, weights)
 

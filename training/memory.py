@@ -39,14 +39,14 @@ def imagined_fact(stage: Stage, deed: Deed, part: Part, seen: str, shot: Shot) -
         case "move":
             goal = bare(deed.goal)
             word = thing_word(part.thing) if part.thing is not None else what
-            return f"{bare(deed.origin)}: empty; {goal}: {word}; hand: open, over {goal}"
+            return f"{bare(deed.origin)}: empty; {goal}: {word}; hand: open"
         case "lift":
             place = stage.place_of(part.thing, shot) if part.thing is not None else None
             where = f" at {bare(place.name)}" if place is not None else ""
-            return f"{what}: down{where}{seen}; hand: over it"
+            return f"{what}: down{where}{seen}"
         case "press":
-            return f"{what}: up; hand: over it"
+            return f"{what}: up"
         case "tap":
-            return f"{what}: free; hand: over it"
+            return f"{what}: free"
         case "watch":
             return f"lamp: dark{seen}"

@@ -35,14 +35,15 @@ from training.stills import load_stills
 from training.tokenizer import ids_of
 from training.tower import rate
 
-_FRAMES = 72  # of all clips of a process
+_FRAMES = 60  # of all clips of a process
 _PAINTINGS = 4  # of a film
 _AGREE = 10  # steps from one look at the clock to the next
+_DENSE = 3  # steps from one look at the dense labels to the next
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often.
 MIX = (
-    ("clip", False, 0, 0.20), ("verify", False, 12, 0.36), ("verify", True, 16, 0.02), ("look", False, 20, 0.09),
-    ("first", False, 8, 0.08), ("first", True, 10, 0.12), ("next", False, 8, 0.03), ("next", True, 10, 0.07), ("review", True, 10, 0.03),
+    ("clip", False, 0, 0.20), ("verify", False, 9, 0.40), ("verify", True, 12, 0.02), ("look", False, 12, 0.06),
+    ("first", False, 6, 0.08), ("first", True, 8, 0.11), ("next", False, 6, 0.03), ("next", True, 8, 0.07), ("review", True, 8, 0.03),
 )  # fmt: skip
 Both = tuple[Tensor | None, Tensor | None]
 
@@ -63,13 +64,16 @@ def _is_training(key: str) -> bool:
     return int(key.split("-")[1]) >= 10_000
 
 
-def drawn(films: Films, kind: str, text: bool, count: int, dice: np.random.Generator) -> list[Sample]:
-    """Clips of about one length, as many as a batch has room for; of anything else so many."""
+def drawn(films: Films, kind: str, text: bool, count: int, dice: np.random.Generator, window: float) -> list[Sample]:
+    """Clips of about one length, as many as a batch has room for; of anything else so many.
+
+    `window`, 0 to 1: how long they are among their like, the same in all processes, so that none waits for another.
+    """
     if kind != "clip":  # of twice as many, neighbours in length: what is filled up to the longest is computed for nothing
         some = sorted((SAMPLERS[kind](films, dice, text=text) for _ in range(2 * count)), key=_length)
-        first = int(dice.integers(count + 1))
+        first = round(window * count)
         return some[first : first + count]
-    found = [clip(films, dice)]
+    found = [sorted((clip(films, dice) for _ in range(4)), key=lambda one: len(one.frames))[min(int(window * 4), 3)]]
     while sum(len(one.frames) for one in found) + len(found[0].frames) <= _FRAMES and len(found) < 12:
         one = clip(films, dice)
         if abs(len(one.frames) - len(found[0].frames)) <= 0.2 * len(found[0].frames):
@@ -182,14 +186,18 @@ class Lesson:
         kind, text, count, _ = MIX[self.choose.choice(len(MIX), p=chances / chances.sum())]
         outside = kind == "first" and self.choose.random() < _OUTSIDE
         films = self.material.doors if outside else self.material.films
-        batch = made(drawn(films, kind, text, count, self.dice), self.scribe, self.model)
+        samples = drawn(films, kind, text, count, self.dice, self.choose.random())
+        batch = made(samples, self.scribe, self.model)
         both: Both = (None, None)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.given.half):
             if batch.frames:
-                both = self.live.of(batch.frames, self.dice, learn=kind != "clip", films=films.films)
+                dense = self.step % _DENSE == 0
+                both = self.live.of(
+                    batch.frames, self.dice, learn=kind != "clip", dense=dense, films=films.films
+                )
             loss, told = loss_of(self.model, batch, both, self.scribe.progress)
         if batch.frames:
-            loss = loss + 0.5 * self.live.loss
+            loss = loss + self.live.loss
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.crew.average(self.parameters, 1.0)

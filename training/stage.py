@@ -129,12 +129,11 @@ class Stage:
             case "press":
                 assert part.thing is not None
                 state = "down" if shot.travel[part.thing.name] < _DOWN else "up"
-                return Sight(f"{bare(part.deed.what)}: {state}; hand: {self._over(part.thing.at, shot)}", state=state)
+                return Sight(f"{bare(part.deed.what)}: {state}", state=state)
             case "tap":
                 assert part.thing is not None
-                over = self._over(part.thing.at, shot)
-                state = "touched" if over != "away" and shot.gripper[2] < _LOW else "free"
-                return Sight(f"{bare(part.deed.what)}: {state}; hand: {over}", state=state)
+                state = "touched" if self._over(part.thing.at, shot) and shot.gripper[2] < _LOW else "free"
+                return Sight(f"{bare(part.deed.what)}: {state}", state=state)
             case "watch":
                 state = shot.lamp or "dark"
                 return Sight(f"lamp: {state}{under}", state=state)
@@ -149,12 +148,7 @@ class Stage:
         hand = "open" if shot.is_open else "closed"
         if shot.held and not any(self._stands(self._thing(shot.held), place, shot) for place in self.places.values()):
             hand = thing_word(self._thing(shot.held))
-        where = "away"
-        for place in (goal, part.origin):
-            if place is not None and self._over(place.at, shot) != "away":
-                where = f"over {bare(place.name)}"
-                break
-        return Sight(f"{bare(part.origin.name)}: {before}; {name}: {after}; hand: {hand}, {where}", before, after, hand)
+        return Sight(f"{bare(part.origin.name)}: {before}; {name}: {after}; hand: {hand}", before, after, hand)
 
     def content(self, place: Place, shot: Shot, subject: Thing) -> str:
         """What stands there. The inside of a box cannot be seen: only what was just put there is known."""
@@ -176,7 +170,7 @@ class Stage:
             blocks = [one for one in self.movable if one.kind == "block"]
             busy = [one for one in blocks if shot.bodies[one.name][2] > rest + _UP or self._gripped(one, shot)]
             if not busy:
-                return Sight("blocks: down; hand: " + ("open" if shot.is_open else "closed"), state="down")
+                return Sight("blocks: down", state="down")
             thing = busy[0]
             name = thing_word(thing)
         else:
@@ -186,10 +180,7 @@ class Stage:
         beneath = self.beneath(thing, shot) if raised else under
         place = self.place_of(thing, shot) if state == "down" and part.thing is not None else None
         where = f" at {bare(place.name)}" if place is not None else ""
-        at = shot.bodies[thing.name][:2]
-        return Sight(
-            f"{name}: {state}{where}{beneath}; hand: {self._over(at, shot)}", origin=where, state=state, goal=beneath
-        )
+        return Sight(f"{name}: {state}{where}{beneath}", origin=where, state=state, goal=beneath)
 
     def beneath(self, thing: Thing, shot: Shot) -> str:
         """What a raised cover shows."""
@@ -221,12 +212,12 @@ class Stage:
 
     def _nearest_box(self, subject: Thing, shot: Shot) -> Place | None:
         for place in self.boxes:
-            if self.content(place, shot, subject) != "not seen" or self._over(place.at, shot) != "away":
+            if self.content(place, shot, subject) != "not seen" or self._over(place.at, shot):
                 return place
         return None
 
-    def _over(self, at: Sequence[float], shot: Shot) -> str:
-        return "over it" if max(abs(shot.gripper[0] - at[0]), abs(shot.gripper[1] - at[1])) < _OVER else "away"
+    def _over(self, at: Sequence[float], shot: Shot) -> bool:
+        return max(abs(shot.gripper[0] - at[0]), abs(shot.gripper[1] - at[1])) < _OVER
 
 
 def thing_word(thing: Thing) -> str:

@@ -28,7 +28,10 @@ class Moments:
 
 
 def _moments(films: Films, dice: Dice) -> Moments | None:
-    """Finished, not yet, something else, or there all along; None if a frame of it was not filmed."""
+    """Finished, not yet, something else, there all along, or any three moments; None if a frame of it was not filmed.
+
+    Of any three moments nothing can be told but by looking at them: in all others the end of the story helps to guess.
+    """
     number, step = films.any_step(dice)
     film, stage = films.films[number], films.stages[number]
     part, begin, end = stage.part(step), films.begin(number, step), film.ends[step]
@@ -40,7 +43,7 @@ def _moments(films: Films, dice: Dice) -> Moments | None:
     shows = [frame for frame in evidence(stage, part, film, start, end, rest) if frame % EVERY == 0]
     late = EVERY * int(dice.integers(0, 4))
     candidate = min(tick_at(end) + late, following) // EVERY * EVERY
-    case = ("finished", "early", "other", "before")[int(dice.choice(4, p=(0.46, 0.16, 0.26, 0.12)))]
+    case = ("finished", "early", "other", "before", "any")[int(dice.choice(5, p=(0.36, 0.14, 0.2, 0.08, 0.22)))]
     if case == "early":
         candidate = start + EVERY * int(dice.integers(1, max((end - start) // EVERY, 2)))
         if dice.random() < 0.4:  # nearly done
@@ -55,6 +58,8 @@ def _moments(films: Films, dice: Dice) -> Moments | None:
     elif case == "before":
         start = min(tick_at(end) + late, last)
         candidate = min(start + EVERY * int(dice.integers(1, 12)), last) // EVERY * EVERY
+    if case == "any":
+        return _any_moments(films, dice, number, step)
     if shows and dice.random() < (0.85 if case in ("finished", "other") else 0.5):
         during = shows[dice.integers(len(shows))]
     else:
@@ -64,6 +69,14 @@ def _moments(films: Films, dice: Dice) -> Moments | None:
     if all(frame in films.place[number] for frame in frames):
         return Moments(number, step, part, rest, case, frames)
     return None
+
+
+def _any_moments(films: Films, dice: Dice, number: int, step: int) -> Moments:
+    film, stage = films.films[number], films.stages[number]
+    start, during, candidate = sorted(int(one) for one in dice.choice(film.frames, 3))
+    others = stage.others(film.shots[start])
+    part = others[dice.integers(len(others))] if others and dice.random() < 0.5 else stage.part(step)
+    return Moments(number, step, part, rest_of(part, film.shots, start), "any", (start, during, candidate))
 
 
 def _another(stage: Stage, part: Part, shot: Shot, dice: Dice) -> Part | None:
