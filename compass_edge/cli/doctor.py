@@ -9,20 +9,19 @@ import io
 import json
 import os
 import platform
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from compass_edge import __version__
+from compass_edge.boards.probe import probe
+from compass_edge.cli.check import Check, Verdict
+from compass_edge.cli.doctor_board import board_checks
 from compass_edge.errors import EnvironmentFault, UsageError
 from compass_edge.frames.native import native
-
-Verdict = Literal["ok", "missing", "optional", "info"]
 
 _REQUIRED = ("numpy", "onnxruntime", "tokenizers", "llguidance", "jinja2", "jsonschema", "av")
 _OPTIONAL = {
@@ -47,16 +46,6 @@ _DISTRIBUTIONS = {
     "pytest_benchmark": "pytest-benchmark",
 }
 _SYMBOLS: dict[Verdict, str] = {"ok": "ok", "missing": "MISSING", "optional": "optional", "info": "-"}
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing looked at. `missing` stops the main job; `optional` only costs a feature."""
-
-    name: str
-    verdict: Verdict
-    detail: str
-    cure: str = ""
 
 
 def _import(module: str) -> str | None:
@@ -140,25 +129,6 @@ def _graphics() -> Iterator[Check]:
         )
 
 
-def _memory() -> str:
-    fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines() if ":" in line)
-    total, free = (int(fields[key].split()[0]) / (1 << 20) for key in ("MemTotal", "MemAvailable"))
-    return f"{free:.1f} of {total:.1f} GiB free"
-
-
-def _gpu() -> Check:
-    board = Path("/proc/device-tree/model")
-    if board.is_file():
-        return Check("accelerator", "info", board.read_text().strip("\0 \n"))
-    tool = shutil.which("nvidia-smi")
-    if tool is not None:
-        query = [tool, "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
-        asked = subprocess.run(query, capture_output=True, text=True, timeout=10, check=False)
-        if asked.returncode == 0 and asked.stdout.strip():
-            return Check("accelerator", "info", asked.stdout.strip().replace("\n", "; "))
-    return Check("accelerator", "info", "none found: everything runs on the CPU")
-
-
 def _machine() -> Iterator[Check]:
     python_ok = sys.version_info >= (3, 10)
     yield Check(
@@ -167,8 +137,12 @@ def _machine() -> Iterator[Check]:
         f"{platform.python_version()} on {platform.system()} {platform.machine()}",
         "" if python_ok else "Python 3.10 or later",
     )
-    yield Check("machine", "info", f"{os.cpu_count()} cores, {_memory()}")
-    yield _gpu()
+    machine = probe()
+    free, total = (
+        f"{value / (1 << 30):.1f}" if value else "an unknown number" for value in (machine.free, machine.memory)
+    )
+    yield Check("machine", "info", f"{os.cpu_count()} cores, {free} of {total} GiB free")
+    yield from board_checks(machine)
     cameras = sorted(str(path) for path in Path("/dev").glob("video*"))
     yield Check("cameras", "info", ", ".join(cameras) or "no /dev/video*")
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from compass_edge import __version__
-from compass_edge.cli import bench, calibrate, data, demo, doctor, frames, models, replay, run, sim
+from compass_edge.cli import bench, boards, calibrate, data, demo, doctor, frames, models, replay, run, sim
 from compass_edge.cli import eval as evaluate
 from compass_edge.errors import CompassError
 
@@ -23,6 +23,7 @@ Start here:
   compass-edge frames episode.mp4   the path of a frame alone; frames --demo on a generated clip
   compass-edge data inspect bundled three episodes that come with the package; data annotate marks your own
   compass-edge eval bundled         how well progress is reported on them; --tasks all for the simulator's
+  compass-edge boards               robot computers with presets, and what fits into their memory
   compass-edge bench frames         this machine, ours beside its rivals
 """
 
@@ -41,7 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"compass-edge {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for command in (doctor, demo, run, frames, replay, bench, calibrate, evaluate, data, sim, models):
+    for command in (doctor, boards, demo, run, frames, replay, bench, calibrate, evaluate, data, sim, models):
         command.register(commands)
     return parser
 

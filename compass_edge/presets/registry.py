@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from compass_edge.errors import UsageError
 from compass_edge.presets import tiny
+from compass_edge.presets.boards import BOARD_PRESETS
 from compass_edge.presets.preset import Preset
 
-PRESETS: dict[str, Preset] = {tiny.PRESET.name: tiny.PRESET}
+PRESETS: dict[str, Preset] = {tiny.PRESET.name: tiny.PRESET, **BOARD_PRESETS}
 
 
 def join(preset: Preset) -> None:
