@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from compass_edge.cli import models_export, models_remove, models_verify
+from compass_edge.cli import models_build, models_export, models_remove, models_verify
 from compass_edge.cli.byte_size import byte_size
 from compass_edge.engines.store import Installed, installed, models_folder, unfinished
 from compass_edge.errors import UsageError
@@ -19,10 +19,14 @@ checked before it is loaded. Models live in $COMPASS_EDGE_MODELS, else in $XDG_D
 _EXAMPLES = """\
 Examples:
   compass-edge models export Qwen3-VL-4B-Instruct    a checkpoint's folder becomes a model in the store
+  compass-edge models build prm --target sm_86       TensorRT engines of a reward model
   compass-edge models list                           what is there, and whether it looks sound
   compass-edge models verify --all                   every byte, and a test run of each
 """
-_COLUMNS = ("name", "kind", "family", "dialect", "precision", "size", "source", "state")
+_COLUMNS = ("name", "kind", "family", "dialect", "precision", "size", "engines", "source", "state")
+
+
+_OF_MANIFEST = ("kind", "family", "dialect", "precision", "bytes", "source", "made_with", "engines")
 
 
 def run_list(arguments: argparse.Namespace) -> int:
@@ -45,7 +49,7 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 
 def _fields(model: Installed) -> dict[str, Any]:
-    about: dict[str, Any] = dict.fromkeys(("kind", "family", "dialect", "precision", "bytes", "source", "made_with"))
+    about: dict[str, Any] = dict.fromkeys(_OF_MANIFEST)
     if (manifest := model.manifest) is not None:
         about = {
             "kind": manifest.kind,
@@ -55,6 +59,7 @@ def _fields(model: Installed) -> dict[str, Any]:
             "bytes": manifest.bytes,
             "source": dict(manifest.source),
             "made_with": manifest.made_with,
+            "engines": models_build.engine_fields(manifest.engines),
         }
     return {"name": model.name, "path": str(model.path), **about, "sound": model.fault is None, "fault": model.fault}
 
@@ -73,20 +78,24 @@ def _print_table(models: list[Installed]) -> None:
 def _row(model: Installed) -> tuple[str, ...]:
     state = "sound" if model.fault is None else "damaged"
     if (manifest := model.manifest) is None:
-        return (model.name, *["-"] * 6, state)
+        return (model.name, *["-"] * 7, state)
     precision = ", ".join(f"{part} {kept}" for part, kept in manifest.precision.items())
-    size, source = byte_size(manifest.bytes), manifest.source.get("name", "-")
-    return (model.name, manifest.kind, manifest.family, manifest.dialect, precision, size, source, state)
+    size, source = byte_size(manifest.bytes + manifest.engine_bytes), manifest.source.get("name", "-")
+    targets = {record.target for record in manifest.engines.values()}
+    engines = ", ".join(sorted(targets, key=lambda target: int(target[3:]))) or "-"
+    return (model.name, manifest.kind, manifest.family, manifest.dialect, precision, size, engines, source, state)
 
 
 def _needs_action(_arguments: argparse.Namespace) -> int:
-    raise UsageError("Say what to do: `compass-edge models list`, `export CHECKPOINT`, `verify NAME` or `remove NAME`.")
+    raise UsageError(
+        "Say what to do: `compass-edge models list`, `export CHECKPOINT`, `build NAME`, `verify NAME` or `remove NAME`."
+    )
 
 
 def register(commands: Any) -> None:
     parser = commands.add_parser(
         "models",
-        help="exported models: make, list, verify, remove",
+        help="exported models: make, build engines, list, verify, remove",
         description=_ABOUT,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -94,6 +103,7 @@ def register(commands: Any) -> None:
     parser.set_defaults(run=_needs_action)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     models_export.register(actions)
+    models_build.register(actions)
     listed = actions.add_parser(
         "list", help="the models of the store", description="The models of the store, checked by size."
     )

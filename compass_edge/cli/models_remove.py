@@ -18,7 +18,8 @@ def run(arguments: argparse.Namespace) -> int:
     sizes = {}
     for name, folder in folders.items():  # all of them are known before the first one goes
         try:
-            sizes[name] = read_manifest(folder).bytes
+            manifest = read_manifest(folder)
+            sizes[name] = manifest.bytes + manifest.engine_bytes
         except IntegrityError as error:
             raise IntegrityError(
                 f"Only what a manifest lists is deleted, and this one cannot be trusted: {error} Or delete the folder yourself."

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from compass_edge.cli.byte_size import ByteBars, byte_size
+from compass_edge.cli.models_build import engine_fields
 from compass_edge.cli.whole import at_least
+from compass_edge.engines.engine_record import verify_engines
 from compass_edge.engines.manifest import read_manifest, verify
 from compass_edge.engines.store import find, installed
 from compass_edge.errors import CompassError, IntegrityError, UsageError
@@ -20,6 +22,7 @@ class Verdict:
     name: str
     path: str
     bytes: int
+    engines: list[dict[str, Any]]  # that were built of it, for whatever chip
     self_test: dict[str, float] | None  # worst difference and what is tolerated; None: not run
     fault: str | None
     exit_code: int
@@ -59,17 +62,25 @@ def _wanted(arguments: argparse.Namespace) -> list[tuple[str, Path]]:
 def _examine(name: str, folder: Path, arguments: argparse.Namespace, bars: ByteBars) -> Verdict:
     """Its faults are kept, not raised: the models behind it are examined too."""
     size, tested = 0, None
+    engines: list[dict[str, Any]] = []
     try:
-        size = read_manifest(folder).bytes
+        manifest = read_manifest(folder)
+        size, engines = manifest.bytes + manifest.engine_bytes, engine_fields(manifest.engines)
         verify(folder, lambda done: bars.update(f"hashing {name}", done, size))
+        verify_engines(
+            folder,
+            manifest.engines,
+            manifest.files,
+            lambda done: bars.update(f"hashing {name}", manifest.bytes + done, size),
+        )
         if not arguments.no_self_test:
             tested = _self_test(folder, arguments.threads)
     except CompassError as error:
-        return Verdict(name, str(folder), size, None, str(error), error.exit_code)
+        return Verdict(name, str(folder), size, engines, None, str(error), error.exit_code)
     if tested is not None and not tested.passed:
         fault = tested.sentence(folder)
-        return Verdict(name, str(folder), size, _numbers(tested), fault, IntegrityError.exit_code)
-    return Verdict(name, str(folder), size, _numbers(tested) if tested is not None else None, None, 0)
+        return Verdict(name, str(folder), size, engines, _numbers(tested), fault, IntegrityError.exit_code)
+    return Verdict(name, str(folder), size, engines, _numbers(tested) if tested is not None else None, None, 0)
 
 
 def _self_test(folder: Path, threads: int | None) -> Any:
@@ -90,6 +101,11 @@ def _show(verdict: Verdict) -> None:
     if verdict.self_test is not None:
         tested = f"{verdict.self_test['worst']:.2g} off, {verdict.self_test['tolerance']:.2g} tolerated"
     print(f"{verdict.name}: sound. {byte_size(verdict.bytes)} as the manifest says; self-test {tested}.")
+    for engine in verdict.engines:
+        print(
+            f"  {engine['part']} for {engine['target']} by {engine['flavour']} {engine['version']}, {byte_size(engine['bytes'])}: as it "
+            "was built; it runs where that chip is"
+        )
 
 
 def register(actions: Any) -> None:

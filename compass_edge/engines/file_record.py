@@ -34,7 +34,7 @@ def record_files(folder: Path, on_bytes: Callable[[int], None] | None = None) ->
             continue
         check_file_name(name, folder)
         size = locate(folder, name).stat().st_size
-        records[name] = FileRecord(size, _sha256(folder / name, done, on_bytes))
+        records[name] = FileRecord(size, file_sha256(folder / name, done, on_bytes))
         done += size
     return records
 
@@ -91,7 +91,7 @@ def check_sizes(folder: Path, records: Mapping[str, FileRecord]) -> None:
 def check_hashes(folder: Path, records: Mapping[str, FileRecord], on_bytes: Callable[[int], None] | None) -> None:
     done = 0
     for name, record in records.items():
-        found = _sha256(folder / name, done, on_bytes)
+        found = file_sha256(folder / name, done, on_bytes)
         if found != record.sha256:
             raise IntegrityError(
                 f"'{folder / name}' should have the sha256 {record.sha256}, and it has {found}: its content has changed. {CURE}"
@@ -107,7 +107,8 @@ def _names(folder: Path) -> Iterator[str]:
             yield (Path(place) / name).relative_to(folder).as_posix()
 
 
-def _sha256(path: Path, before: int, on_bytes: Callable[[int], None] | None) -> str:
+def file_sha256(path: Path, before: int = 0, on_bytes: Callable[[int], None] | None = None) -> str:
+    """`on_bytes` gets the bytes done so far, those `before` this file included."""
     hashed, done, block = hashlib.sha256(), before, memoryview(bytearray(_BLOCK))
     try:
         with path.open("rb", buffering=0) as file:

@@ -11,11 +11,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
 from compass_edge import __version__
+from compass_edge.engines.engine_record import EngineRecord, read_engines
 from compass_edge.engines.file_record import (
     CURE,
     MANIFEST,
@@ -35,6 +36,7 @@ __all__ = ["FORMAT", "FileRecord", "Manifest", "check_name", "inspect", "read_ma
 FORMAT = 1
 KINDS = ("vlm", "prm")
 DIALECTS = ("ort", "standard")
+_OPTIONAL = frozenset({"engines"})  # a manifest may lack it
 _LIMIT = 32 << 20  # bytes: goldens are lists of numbers, and nothing else in it is long
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -55,10 +57,16 @@ class Manifest:
     golden: Mapping[str, Any]  # input and output of the self-test
     format: int = FORMAT
     made_with: str = __version__
+    engines: Mapping[str, EngineRecord] = field(default_factory=dict)  # what TensorRT made of the graphs, by file
 
     @property
     def bytes(self) -> int:
+        """Of the model as it was exported; engines are made from that and can be made again."""
         return sum(record.bytes for record in self.files.values())
+
+    @property
+    def engine_bytes(self) -> int:
+        return sum(record.bytes for record in self.engines.values())
 
     @property
     def digest(self) -> str:
@@ -114,6 +122,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         document = json.loads(json.dumps(asdict(manifest), allow_nan=False))
     except (TypeError, ValueError) as error:
         raise UsageError(f"The manifest of '{manifest.name}' holds what JSON cannot: {error}.") from error
+    if not document["engines"]:  # as it was before there were any: versions without engines read it too
+        del document["engines"]
     _manifest(document, folder)  # what could not be read again is not written
     partial = folder / UNFINISHED
     try:
@@ -161,8 +171,8 @@ def _check_format(document: dict[str, Any], path: Path) -> None:
 
 def _manifest(document: dict[str, Any], folder: Path) -> Manifest:
     path = folder / MANIFEST
-    names = {field.name for field in fields(Manifest)}
-    if wrong := sorted(names ^ set(document)):
+    names = {each.name for each in fields(Manifest)}
+    if wrong := sorted((names ^ set(document)) - (_OPTIONAL - set(document))):
         what = "lacks" if wrong[0] in names else "has an unknown"
         raise IntegrityError(f"'{path}' {what} '{wrong[0]}'. {CURE}")
     for key in ("name", "kind", "family", "dialect", "made_with"):
@@ -178,7 +188,14 @@ def _manifest(document: dict[str, Any], folder: Path) -> Manifest:
     records = {name: _record(path, name, value) for name, value in document["files"].items()}
     for name in records:
         check_file_name(name, folder)
-    return Manifest(**{**document, "files": records})
+    engines = {}
+    if "engines" in document:
+        engines = read_engines(
+            document["engines"], folder, lambda holds, key, wanted, value: _expect(holds, path, key, wanted, value)
+        )
+        if twice := sorted(engines.keys() & records.keys()):
+            raise IntegrityError(f"'{path}' lists '{twice[0]}' as a file and as an engine. {CURE}")
+    return Manifest(**{**document, "files": records, "engines": engines})
 
 
 def _record(path: Path, name: str, value: Any) -> FileRecord:

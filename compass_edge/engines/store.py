@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from compass_edge.engines.engine_record import check_engine_sizes
 from compass_edge.engines.file_record import MANIFEST, check_sizes
 from compass_edge.engines.manifest import Manifest, read_manifest
 from compass_edge.errors import CompassError, UsageError
@@ -79,7 +80,7 @@ def remove(folder: Path) -> list[Path]:
         return [target]
     root = folder.resolve()
     try:
-        for name in (*manifest.files, MANIFEST):
+        for name in (*manifest.engines, *manifest.files, MANIFEST):
             path = root / name
             if path.parent.resolve().is_relative_to(root) and (path.is_symlink() or path.is_file()):
                 path.unlink()
@@ -109,6 +110,7 @@ def _look(path: Path) -> Installed:
     try:
         manifest = read_manifest(path)
         check_sizes(path, manifest.files)
+        check_engine_sizes(path, manifest.engines)
     except CompassError as error:
         return Installed(path.name, path, manifest, str(error))
     return Installed(path.name, path, manifest, None)

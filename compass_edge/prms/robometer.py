@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compass_edge.engines.manifest import Manifest
-from compass_edge.engines.onnx.body import Body
 from compass_edge.engines.onnx.feature_store import FeatureStore
 from compass_edge.engines.onnx.load import load
 from compass_edge.engines.onnx.prompt import Prompt
 from compass_edge.engines.onnx.session import Options
+from compass_edge.engines.scoring_body import ScoringBody
 from compass_edge.errors import UsageError
 from compass_edge.models import Clip, Image
 
@@ -77,8 +77,11 @@ class RoboMeter:
         slots: int = 8,
         rounding: Rounding = "server",
         features: FeatureStore | None = None,
+        body: ScoringBody | None = None,
     ) -> None:
-        """`model` is a name of the store or a folder. `features` may be shared by models with the same tower."""
+        """`model` is a name of the store or a folder. `features` may be shared by models with the same tower. `body`: what runs
+        the model, loaded already; else ONNX Runtime does, or TensorRT where the device of `options` says so.
+        """
         if mode not in ("frame_steps", "whole"):
             raise UsageError(f"mode must be frame_steps or whole, and '{mode}' came.")
         if rounding not in _SLOTS:
@@ -86,7 +89,7 @@ class RoboMeter:
         if not isinstance(slots, int) or slots < 2:
             raise UsageError(f"slots must be a whole number of at least 2, and {slots!r} came.")
         self.mode, self.slots, self.rounding = mode, slots, rounding
-        self.body: Body = load(model, "prm", options or Options(), features)
+        self.body: ScoringBody = body or _loaded(model, options or Options(), features)
 
     @property
     def manifest(self) -> Manifest:
@@ -99,7 +102,7 @@ class RoboMeter:
 
     @property
     def max_batch(self) -> int:
-        return self.body.options.batch
+        return self.body.max_batch
 
     def score(self, clips: Sequence[Clip]) -> list[float]:
         """The progress at the last frame of each clip."""
@@ -122,7 +125,7 @@ class RoboMeter:
         self._encode(frames)
         # In the order of the tree: neighbours share as many slots as any two clips do, and one row of the memory serves all.
         order = sorted(range(len(frames)), key=lambda at: places[at])
-        step = 1 if self.body.decoder.cached else self.max_batch
+        step = 1 if self.body.remembers else self.max_batch
         for start in range(0, len(order), step):
             some = order[start : start + step]
             prompts = [self._prompt(sentence, [frames[place] for place in places[at]]) for at in some]
@@ -136,7 +139,7 @@ class RoboMeter:
     def _encode(self, frames: Sequence[Image]) -> None:
         """Ahead, several at a time; what the store has no room for is encoded when its turn comes."""
         with self.body.lock:
-            self.body.vision.prepare(frames)
+            self.body.prepare(frames)
 
     def _chosen(self, frames: Sequence[Image]) -> list[Image]:
         if self.mode == "whole":
@@ -160,6 +163,14 @@ class RoboMeter:
         with self.body.lock:
             outputs = self.body.read_each(cut, wanted)
         return [Scores(found["progress"].copy(), found["success"].copy()) for found in outputs]
+
+
+def _loaded(model: str | Path, options: Options, features: FeatureStore | None) -> ScoringBody:
+    if options.device != "tensorrt":
+        return load(model, "prm", options, features)
+    from compass_edge.engines.tensorrt.load import load as load_tensorrt
+
+    return load_tensorrt(model, options)
 
 
 def _check(frames: Sequence[Any]) -> None:

@@ -220,12 +220,17 @@ def write_sample(
     *,
     seed: int = 0,
     shards: int = 1,
+    shape: Callable[[dict[str, Any]], None] | None = None,
     config: Callable[[dict[str, Any]], None] | None = None,
     tensors: Callable[[Tensors], None] | None = None,
 ) -> Path:
-    """A small checkpoint. `config` and `tensors` may change what is written: the latter does not follow the former."""
+    """A small checkpoint. `shape` may change its config, and the tensors follow. `config` and `tensors` may change what is
+    written: the latter does not follow the former.
+    """
     write_byte_tokenizer(folder)
     about = config_of(kind)
+    if shape:
+        shape(about)
     values = values_of(kind, about, seed)
     if config:
         config(about)

@@ -102,11 +102,11 @@ def test_list_shows_what_is_there_and_what_is_damaged(compass: Compass, store: P
     done = compass("list")
     assert done.code == 0
     lines = done.out.splitlines()
-    assert lines[0].split() == ["name", "kind", "family", "dialect", "precision", "size", "source", "state"]
-    assert lines[1].split() == ["alpha", "vlm", "qwen3_vl", "ort", "decoder", "int8,", "vision", "fp32", "870", "B",
+    assert lines[0].split() == ["name", "kind", "family", "dialect", "precision", "size", "engines", "source", "state"]
+    assert lines[1].split() == ["alpha", "vlm", "qwen3_vl", "ort", "decoder", "int8,", "vision", "fp32", "870", "B", "-",
                                 "Checkpoint-4B", "sound"]  # fmt: skip
     assert lines[2].endswith("damaged")
-    assert lines[3].split() == ["gamma", *"------", "damaged"]
+    assert lines[3].split() == ["gamma", *"-------", "damaged"]
     assert "should have 100 bytes, and it has 3" in done.out
     assert "delta.partial" in done.out
     assert ".old" not in done.out

@@ -100,7 +100,7 @@ def test_any_changed_byte_is_found(tmp_path_factory: pytest.TempPathFactory, dat
 
 @pytest.mark.parametrize("name", ["manifest.json", *FILES])
 def test_any_truncation_is_found_before_hashing(model: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_record, "_sha256", lambda *_: pytest.fail("hashed before the sizes were looked at"))
+    monkeypatch.setattr(file_record, "file_sha256", lambda *_: pytest.fail("hashed before the sizes were looked at"))
     whole = (model / name).read_bytes()
     for length in (0, 1, len(whole) - 1):
         (model / name).write_bytes(whole[:length])

@@ -15,19 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compass_edge.engines.architecture import Architecture
-from compass_edge.engines.chat import Chat, Part
-from compass_edge.engines.file_record import CURE
 from compass_edge.engines.manifest import Manifest
 from compass_edge.engines.onnx.decoder import Decoder, Outputs
 from compass_edge.engines.onnx.embedding import Embedding
 from compass_edge.engines.onnx.feature_store import FeatureStore
 from compass_edge.engines.onnx.positions import word_positions
-from compass_edge.engines.onnx.prompt import Prompt, expand
+from compass_edge.engines.onnx.prompt import Prompt
+from compass_edge.engines.onnx.prompter import Prompter
 from compass_edge.engines.onnx.rows import Rows
 from compass_edge.engines.onnx.session import Options
 from compass_edge.engines.onnx.vision import Vision
-from compass_edge.engines.tokenizer import Tokenizer
-from compass_edge.errors import IntegrityError, UsageError
+from compass_edge.errors import UsageError
 from compass_edge.models import Image
 
 _PIECE = 128  # tokens of a pass at most: each is compared with all of its pass, also with those that it may not see
@@ -39,19 +37,11 @@ class Body:
         self.manifest, self.options = manifest, options
         architecture = Architecture.from_dict(manifest.architecture)
         self.tokens = architecture.tokens
-        place = str(manifest.tokenizer.get("folder", ""))
-        if f"{place}/tokenizer.json" not in manifest.files:
-            raise IntegrityError(f"The manifest of '{folder}' names no tokenizer that is among its files. {CURE}")
-        self.tokenizer = Tokenizer(folder / place)
-        self.chat = Chat(folder / place, self.tokenizer)
-        if self.chat.image != self.tokens.image:
-            raise IntegrityError(
-                f"The tokenizer in '{folder}' has the image token {self.chat.image}, and the model was made with "
-                f"{self.tokens.image}. The checkpoint's files do not belong together: fetch it and export it again."
-            )
         if store is None:  # an empty one that is shared is false too
             store = FeatureStore(options.vision_bytes)
         self.vision = Vision(folder, manifest, architecture.tower, options, store)
+        self._prompter = Prompter(folder, manifest, self.tokens, self.vision.grid)
+        self.tokenizer, self.chat, self.prompt = self._prompter.tokenizer, self._prompter.chat, self._prompter.prompt
         if options.context > architecture.decoder.positions:
             raise UsageError(
                 f"A context of {options.context} tokens was asked for, and '{folder}' was exported for {architecture.decoder.positions}. "
@@ -72,19 +62,20 @@ class Body:
         self.rows.forget_all()
         self.vision.passes = self.decoder.passes = self.decoder.tokens = 0
 
-    def prompt(
-        self,
-        parts: Sequence[str | int | Image],
-        options: Mapping[str, object],
-        *,
-        generation: bool,
-        begun: Sequence[int] = (),
-    ) -> Prompt:
-        """One turn of the user's, and what of the reply is fixed already."""
-        said: list[Part] = [None if isinstance(part, Image) else part for part in parts]
-        ids = self.chat.ids(said, options=options, generation=generation)
-        images = [part for part in parts if isinstance(part, Image)]
-        return expand([*ids, *begun], self.tokens.image, images, self.vision.grid)
+    @property
+    def max_batch(self) -> int:
+        return self.options.batch
+
+    @property
+    def remembers(self) -> bool:
+        return self.decoder.cached
+
+    def prepare(self, images: Sequence[Image]) -> None:
+        self.vision.prepare(images)
+
+    def encoded(self, image: Image) -> NDArray[Any]:
+        made: NDArray[Any] = self.vision.features([image])[0].embeddings
+        return made
 
     def read(self, prompt: Prompt, wanted: Sequence[int], row: int | None = None) -> tuple[int, Outputs]:
         """Reads it into a row (any, or the one given); what the head gives at the `wanted` places, in rising order."""

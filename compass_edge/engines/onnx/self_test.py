@@ -19,11 +19,13 @@ from compass_edge.engines.file_record import CURE
 from compass_edge.engines.manifest import Manifest, verify
 from compass_edge.engines.onnx.body import Body
 from compass_edge.engines.onnx.session import Options
+from compass_edge.engines.scoring_body import ScoringBody
 from compass_edge.errors import CompassError, IntegrityError, UsageError
 from compass_edge.models import Image
 
 _TEXT = "What does the robot do? Reply in one line: 'It moves the red block.'"
-_SAMPLES = 64  # numbers of each output that are kept
+SAMPLES = 64  # numbers of each output that are kept
+GOLDEN_PICTURE = (128, 96)  # wide and high
 # Root mean square of the differences, in spreads of the output. An answer that has nothing to do with the right one is 1.4
 # off. Rounding to eight or four bits falls on the other side here and there on another processor.
 _TOLERANCE = {"fp32": 1e-3, "fp16": 0.03}
@@ -80,7 +82,7 @@ def _options(manifest: Manifest, threads: int | None = None) -> Options:
     return Options(threads=threads, context=context, batch=1, prefixes=0, self_test=False)
 
 
-def check_golden(body: Body) -> Comparison:
+def check_golden(body: ScoringBody) -> Comparison:
     golden = body.manifest.golden
     kept, tolerances = (
         dict(golden[key]) if isinstance(golden.get(key), dict) else {} for key in ("values", "tolerance")
@@ -101,7 +103,7 @@ def check_golden(body: Body) -> Comparison:
     return max(compared, key=lambda one: one.worst / one.tolerance)
 
 
-def _answer(body: Body) -> tuple[list[int], Mapping[str, NDArray[np.float64]]]:
+def _answer(body: ScoringBody) -> tuple[list[int], Mapping[str, NDArray[np.float64]]]:
     """Pictures and a sentence. A reward model's heads are read all along, not only where they mean something: two scores
     between 0 and 1 would tell little. A language model also reads one token more.
     """
@@ -110,28 +112,29 @@ def _answer(body: Body) -> tuple[list[int], Mapping[str, NDArray[np.float64]]]:
         if body.manifest.kind == "prm":
             mark = body.tokens.progress
             prompt = body.prompt([_TEXT, pictures[0], mark, pictures[1], mark], {}, generation=False)
-            outputs = body.read_each([prompt], [np.linspace(0, len(prompt) - 1, _SAMPLES).astype(int).tolist()])[0]
+            outputs = body.read_each([prompt], [np.linspace(0, len(prompt) - 1, SAMPLES).astype(int).tolist()])[0]
             values = {name: outputs[name].copy() for name in ("progress", "success")}
         else:
+            assert isinstance(body, Body)  # nothing else runs a language model's graphs
             prompt = body.prompt([pictures[0], _TEXT], {}, generation=True)
             row, outputs = body.read(prompt, [len(prompt) - 1])
             first = _sampled(outputs["logits"])
             further = body.advance(row, [[int(prompt.ids[-1])]], [prompt.next_position])["logits"]
             values = {"logits": first, "next_logits": _sampled(further)}
-        features = body.vision.features(pictures[:1])[0]
+        features = body.encoded(pictures[0])
         body.forget()
-    found = {"features": _sampled(features.embeddings), **values}
+    found = {"features": _sampled(features), **values}
     return prompt.ids.tolist(), {name: np.asarray(value, np.float64).reshape(-1) for name, value in found.items()}
 
 
 def _sampled(values: NDArray[Any]) -> NDArray[Any]:
     flat = values.reshape(-1)
-    return np.array(flat[:: max(1, flat.size // _SAMPLES)][:_SAMPLES])
+    return np.array(flat[:: max(1, flat.size // SAMPLES)][:SAMPLES])
 
 
 def _drawn(number: int) -> NDArray[np.uint8]:
     """A picture that needs no file: coloured waves."""
-    high, wide = np.mgrid[0:96, 0:128]
+    high, wide = np.mgrid[0 : GOLDEN_PICTURE[1], 0 : GOLDEN_PICTURE[0]]
     waves = [127.5 + 127.5 * np.sin((high * (2 + c) + wide * (5 - c) + 40 * number) / 23.0) for c in range(3)]
     drawn: NDArray[np.uint8] = np.stack(waves, axis=-1).astype(np.uint8)
     return drawn

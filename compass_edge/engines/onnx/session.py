@@ -10,7 +10,7 @@ import onnxruntime
 
 from compass_edge.errors import CompassError, EnvironmentFault, UsageError
 
-Device = Literal["auto", "cpu", "cuda"]
+Device = Literal["auto", "cpu", "cuda", "tensorrt"]
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
 
@@ -19,7 +19,7 @@ class Options:
     """How much of the machine a model may use."""
 
     threads: int | None = None  # None: one a core
-    device: Device = "auto"  # CUDA where the wheel has it and a card answers
+    device: Device = "auto"  # CUDA where the wheel has it and a card answers; tensorrt: engines, for a reward model
     context: int = 4096  # tokens that a sequence may grow to: keys and values are allocated for as many
     batch: int = 4  # sequences that are written at once
     prefixes: int = 3  # further sequences that are kept for what the next one shares with them
@@ -38,11 +38,12 @@ class Options:
                 raise UsageError(f"{name} must be a whole number of at least {least}, and {value!r} came.")
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"threads must be at least 1, and {self.threads} came.")
-        if self.device not in ("auto", "cpu", "cuda"):
-            raise UsageError(f"device must be auto, cpu or cuda, and '{self.device}' came.")
+        if self.device not in ("auto", "cpu", "cuda", "tensorrt"):
+            raise UsageError(f"device must be auto, cpu, cuda or tensorrt, and '{self.device}' came.")
 
 
 def open_session(path: Path, options: Options) -> Any:
+    providers = _providers(options.device)
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = 3
     settings.inter_op_num_threads = 1
@@ -51,7 +52,7 @@ def open_session(path: Path, options: Options) -> Any:
     if options.threads is not None:
         settings.intra_op_num_threads = options.threads
     try:
-        return onnxruntime.InferenceSession(str(path), settings, providers=_providers(options.device))
+        return onnxruntime.InferenceSession(str(path), settings, providers=providers)
     except Exception as error:  # its own exceptions share no base
         text = str(error).partition("\n")[0]
         if "is not a registered function/op" in text or "NOT_IMPLEMENTED" in text or "No Op registered" in text:
@@ -63,6 +64,11 @@ def open_session(path: Path, options: Options) -> Any:
 
 
 def _providers(device: Device) -> list[str]:
+    if device == "tensorrt":
+        raise UsageError(
+            "TensorRT's engines are built of reward models (RoboMeter); a language model's graphs run on the device auto, cpu or "
+            "cuda, or behind a server (compass_edge.engines.openai)."
+        )
     there = onnxruntime.get_available_providers()
     if device == "cpu" or (device == "auto" and _PROVIDERS["cuda"] not in there):
         return [_PROVIDERS["cpu"]]

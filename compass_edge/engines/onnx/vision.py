@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,8 @@ from numpy.typing import NDArray
 from compass_edge.engines.architecture import Tower
 from compass_edge.engines.manifest import Manifest
 from compass_edge.engines.onnx.feature_store import Features, FeatureStore
-from compass_edge.engines.onnx.places import Inputs, places
+from compass_edge.engines.onnx.patcher import Patcher
 from compass_edge.engines.onnx.session import Options, open_session
-from compass_edge.errors import IntegrityError, UsageError
-from compass_edge.frames.native import native
 from compass_edge.models import Image
 
 _AT_ONCE = 8  # frames of a run: more gain nothing on a CPU and cost memory
@@ -26,29 +23,10 @@ class Vision:
     def __init__(self, folder: Path, manifest: Manifest, tower: Tower, options: Options, store: FeatureStore) -> None:
         self._tower, self._store = tower, store
         self._session = open_session(folder / "vision.onnx", options)
-        self._half = "16" in next(value.type for value in self._session.get_inputs() if value.name == "patches")
-        try:
-            settings = {**manifest.preprocessing, "dtype": "f16" if self._half else "f32"}
-            for name in ("mean", "std"):
-                settings[name] = tuple(settings[name])
-            self._preprocess = native().Preprocessor(**settings)
-        except (TypeError, ValueError, KeyError) as error:
-            raise IntegrityError(
-                f"The preprocessing in '{folder / 'manifest.json'}' cannot be used: {error}."
-            ) from error
-        # Towers with one graph, one set of weights and one preprocessing give the same features of a frame that becomes as
-        # large; how large depends on the limits of either.
-        files = [manifest.files[name].sha256 for name in sorted(manifest.files) if name.startswith("vision.onnx")]
-        same = sorted(settings.keys() - {"min_pixels", "max_pixels"})
-        self._name = ",".join([*files, *(f"{key}={settings[key]}" for key in same)])
-        self._places = lru_cache(maxsize=16)(self._made_places)
+        half = "16" in next(value.type for value in self._session.get_inputs() if value.name == "patches")
+        self._patcher = Patcher(folder, manifest, tower, half=half)
+        self.grid = self._patcher.grid
         self.passes = 0  # frames that went through the tower
-
-    def grid(self, image: Image) -> tuple[int, int]:
-        """Rows and columns of the tokens that the decoder reads for it."""
-        width, height = _size(image)
-        rows, columns = self._preprocess.grid(width, height)
-        return rows // self._tower.merge, columns // self._tower.merge
 
     def features(self, images: Sequence[Image]) -> list[Features]:
         found: dict[str, Features] = {}
@@ -77,16 +55,16 @@ class Vision:
                 return
 
     def _key(self, image: Image, rows: int, columns: int) -> tuple[str, str]:
-        return self._name, f"{rows}x{columns} {image.digest}"
+        return self._patcher.name, f"{rows}x{columns} {image.digest}"
 
     def _encode(self, images: Sequence[Image], rows: int, columns: int) -> list[Features]:
-        patches = np.stack([self._preprocess.run(_pixels(image)) for image in images])
+        patches = np.stack([self._patcher.run(image) for image in images])
         merge = self._tower.merge
         return self.encode_patches(patches, rows * merge, columns * merge)
 
     def encode_patches(self, patches: NDArray[Any], rows: int, columns: int) -> list[Features]:
         """[frames, patches, columns of a patch], of a grid of rows x columns patches."""
-        outputs = self._session.run(None, {"patches": patches, **self._places(rows, columns)})
+        outputs = self._session.run(None, {"patches": patches, **self._patcher.places(rows, columns)})
         self.passes += len(patches)
         embeddings, taps = outputs[0], outputs[1] if len(outputs) > 1 else None
         merge = self._tower.merge
@@ -99,30 +77,3 @@ class Vision:
             )
             for at in range(len(patches))
         ]
-
-    def _made_places(self, rows: int, columns: int) -> Inputs:
-        made = places(self._tower, rows, columns)
-        if self._half:
-            made = {
-                name: value.astype(np.float16) if value.dtype == np.float32 else value for name, value in made.items()
-            }
-        return made
-
-
-def _pixels(image: Image) -> Any:
-    if image.pixels is None:
-        raise UsageError(
-            f"The image {image.digest} has no pixels: an engine needs a frame or an RGB array of uint8, [height, width, 3]."
-        )
-    return image.pixels
-
-
-def _size(image: Image) -> tuple[int, int]:
-    pixels = _pixels(image)
-    if hasattr(pixels, "width"):
-        return int(pixels.width), int(pixels.height)
-    if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8:
-        raise UsageError(
-            f"The pixels of an image must be RGB of uint8, [height, width, 3], and {pixels.dtype} {list(pixels.shape)} came."
-        )
-    return int(pixels.shape[1]), int(pixels.shape[0])

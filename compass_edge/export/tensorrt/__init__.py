@@ -1,0 +1,1 @@
+"""Graphs of the standard dialect to TensorRT engines."""
