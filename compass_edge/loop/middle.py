@@ -46,7 +46,7 @@ class MiddleRule:
         """Of the frames between, at least one, the one to show."""
         aim = {"lasting": self.lasting, "brief": self.brief, "observation": self.observation}[completion]
         if aim is not None:
-            nearest = sorted(between, key=lambda scored: (_off(scored.score, aim), -scored.frame.seq))
+            nearest = sorted(between, key=lambda scored: (off(scored.score, aim), -scored.frame.seq))
             return nearest[min(rejections, len(nearest) - 1)].frame
         if completion != "brief":
             return between[len(between) // 2].frame
@@ -54,6 +54,6 @@ class MiddleRule:
         return between[rises.index(max(rises))].frame
 
 
-def _off(score: float, aim: float) -> float:
+def off(score: float, aim: float) -> float:
     """Too late is worse than too early: what comes after a step is over goes on and on."""
     return aim - score if score <= aim else _LATE * (score - aim)
