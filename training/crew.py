@@ -52,7 +52,12 @@ class Crew:
 def launched(module: str, arguments: Iterable[str], size: int) -> int:
     """Starts the crew's processes and waits; the first failure is the crew's."""
     # Without the third, oneDNN picks an instruction in bfloat16 that some virtual machines announce and do not have.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16",
+    }
     crew = [
         subprocess.Popen([sys.executable, "-m", module, *arguments, "--rank", str(rank)], env=environment)
         for rank in range(size)

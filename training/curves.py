@@ -60,7 +60,9 @@ def step_curves(model: Tiny, scribe: Scribe, films: Films) -> list[StepCurve]:
             scores = model.progress(hidden[batch.ids == scribe.progress]).double().clamp(0, 1).numpy()
         showing = evidence(stage, part, film, begin, end, rest_of(part, film.shots, begin))
         shows = frozenset(at for at, tick in enumerate(ticks) if tick in showing)
-        found.append(StepCurve(f"{film.key} step {step + 1}", part.deed.completion, scores, ticks.index(tick_at(end)), shows))
+        found.append(
+            StepCurve(f"{film.key} step {step + 1}", part.deed.completion, scores, ticks.index(tick_at(end)), shows)
+        )
     return found
 
 
@@ -68,7 +70,9 @@ def aim_of(curves: list[StepCurve]) -> tuple[float, float]:
     """The best aim, and how often its frame shows the step when the candidate is the tick at which it is done."""
 
     def hits(aim: float) -> float:
-        chosen = [_nearest(curve.scores[1 : curve.done_at], aim) + 1 in curve.shows for curve in curves if curve.done_at > 1]
+        chosen = [
+            _nearest(curve.scores[1 : curve.done_at], aim) + 1 in curve.shows for curve in curves if curve.done_at > 1
+        ]
         return float(np.mean(chosen)) if chosen else 0.0
 
     marks = [hits(float(aim)) for aim in _AIMS]

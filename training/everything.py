@@ -27,20 +27,25 @@ def main() -> int:
     parser.add_argument("--package", type=Path, default=Path("compass_edge/tiny"))
     parser.add_argument("--checkpoint", type=Path, default=Path("training/compass-tiny"))
     parser.add_argument("--crew", type=int, default=2, help="processes, one a core")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="of the last part, in which all roles are learned")
-    parser.add_argument("--half", action="store_true", help="multiply in bfloat16 there: nearly twice as fast where a CPU has it")
+    parser.add_argument(
+        "--minutes", type=float, default=MINUTES, help="of the last part, in which all roles are learned"
+    )
+    parser.add_argument(
+        "--half", action="store_true", help="multiply in bfloat16 there: nearly twice as fast where a CPU has it"
+    )
     parser.add_argument("--films", type=int, default=FILMS_A_TASK, help="training films of each task")
     given = parser.parse_args()
     work, crew = given.work, ["--crew", str(given.crew)]
     films, stills, tokenizer = (work / name for name in ("films", "stills", "tokenizer"))
-    tower, roles = work / "tower.pt", work / "roles.pt"
+    tower, even, roles = (work / name for name in ("tower.pt", "balanced.pt", "roles.pt"))
     course = ["--minutes", given.minutes, *["--half"] * given.half, *crew]
     for made, part, arguments in (
         (None, "footage", [films, "--films", given.films, *crew]),
         (tokenizer / "tokenizer.json", "vocabulary", [films, tokenizer]),
         (None, "stills", [stills, *crew]),
         (tower, "tower", [films, tower, "--stills", stills, "--steps", TOWER_STEPS, *crew]),
-        (None, "roles", [films, stills, tokenizer, tower, roles, *course]),
+        (even, "balance", [films, tower, even]),
+        (None, "roles", [films, stills, tokenizer, even, roles, *course]),
         (None, "publish", [roles, tokenizer, given.checkpoint, "--package", given.package]),
         (None, "plot", [roles.with_suffix(".jsonl"), work / "learning.png"]),
     ):

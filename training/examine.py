@@ -20,9 +20,7 @@ from training.samples import SAMPLERS
 _LONGEST = {"verify": 150, "first": 420, "next": 90}
 
 
-def examine(
-    model: Tiny, scribe: Scribe, films: Films, features: Fresh, crew: Crew, count: int
-) -> dict[str, Any]:
+def examine(model: Tiny, scribe: Scribe, films: Films, features: Fresh, crew: Crew, count: int) -> dict[str, Any]:
     dice = np.random.default_rng(99 + crew.rank)
     marks: list[tuple[str, float]] = []
     with torch.no_grad():

@@ -36,9 +36,9 @@ class Live:
         self._chance = torch.Generator().manual_seed(seed)
         self.loss = torch.zeros(())
 
-    def of(self, frames: list[tuple[int, int]], dice: np.random.Generator, *, learn: bool, dense: bool,
+    def of(self, frames: list[tuple[int, int]], dice: np.random.Generator, *, learn: bool,
            films: list[Footage] | None = None) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        """With `learn`, gradients go through the tower; with `dense`, its labels are asked for. One film's frames are moved alike."""
+        """With `learn`, gradients go through the tower, and its labels are asked for. One film's frames are moved alike."""
         films = films or self._films
         seeds = {film: int(dice.integers(1 << 30)) for film, _ in frames}
         shown = [
@@ -49,7 +49,7 @@ class Live:
         with torch.set_grad_enabled(learn):
             features, taps, states = self._model.tower(varied(patches, self._chance))
         self.loss = torch.zeros(())
-        if learn and dense:
+        if learn:
             wanted = np.stack(
                 [labels(films[film], at, seen) for (film, at), (_, seen) in zip(frames, shown, strict=True)]
             )

@@ -162,13 +162,21 @@ class Tiny(nn.Module):
         at = None
         if features is not None and features.shape[0]:
             at = (ids.flatten() == self.image).nonzero()[:, 0]
-            x = x.reshape(-1, width).index_copy(0, at, features.reshape(-1, width).to(x.dtype)).view(count, length, width)
+            x = (
+                x.reshape(-1, width)
+                .index_copy(0, at, features.reshape(-1, width).to(x.dtype))
+                .view(count, length, width)
+            )
         cos, sin = text.rotary_emb(x, positions)
         cos, sin = cos[:, None], sin[:, None]
         for number, layer in enumerate(text.layers):
             x = self._layer(layer, number, x, cos, sin, past)
             if number == 0 and at is not None and taps is not None:
-                x = x.reshape(-1, width).index_add(0, at, taps.reshape(-1, width).to(x.dtype)).view(count, length, width)
+                x = (
+                    x.reshape(-1, width)
+                    .index_add(0, at, taps.reshape(-1, width).to(x.dtype))
+                    .view(count, length, width)
+                )
         return _norm(x, text.norm)
 
     def _layer(self, layer: Any, number: int, x: Tensor, cos: Tensor, sin: Tensor, past: list[Any] | None) -> Tensor:

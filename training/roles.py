@@ -38,7 +38,8 @@ from training.tower import rate
 _FRAMES = 60  # of all clips of a process
 _PAINTINGS = 4  # of a film
 _AGREE = 10  # steps from one look at the clock to the next
-_DENSE = 3  # steps from one look at the dense labels to the next
+_DENSE = 3  # steps from one in which the tower learns, from its labels too, to the next
+_TOWER_RATE = 0.2  # of the decoder's: faster, it forgets what its labels taught it
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often.
 MIX = (
@@ -69,7 +70,9 @@ def drawn(films: Films, kind: str, text: bool, count: int, dice: np.random.Gener
 
     `window`, 0 to 1: how long they are among their like, the same in all processes, so that none waits for another.
     """
-    if kind != "clip":  # of twice as many, neighbours in length: what is filled up to the longest is computed for nothing
+    if (
+        kind != "clip"
+    ):  # of twice as many, neighbours in length: what is filled up to the longest is computed for nothing
         some = sorted((SAMPLERS[kind](films, dice, text=text) for _ in range(2 * count)), key=_length)
         first = round(window * count)
         return some[first : first + count]
@@ -112,7 +115,9 @@ def _progress_loss(model: Tiny, at: Tensor, batch: Batch) -> tuple[Tensor, float
     total = known.sum().clamp(min=1)
     cross = (F.cross_entropy(logits, wanted, reduction="none") * known).sum() / total
     done = (batch.progress >= 1).float()
-    success = F.binary_cross_entropy_with_logits(model.success_head(at)[:, 0].float(), done, weight=known, reduction="sum")
+    success = F.binary_cross_entropy_with_logits(
+        model.success_head(at)[:, 0].float(), done, weight=known, reduction="sum"
+    )
     mean = (error * known).sum() / total
     return cross + 2 * mean + 0.2 * success / total, float(mean.detach())
 
@@ -139,11 +144,17 @@ class Lesson:
         self.heads = DenseHeads(Size().tower, Size().hidden)
         self._take(states_of(self.given.start))
         self.parameters = [*self.model.parameters(), *self.heads.parameters()]
-        decay = [
-            {"params": [one for one in self.parameters if (one.ndim > 1) == wide], "weight_decay": 0.03 * wide}
+        slow = {id(one) for one in (*self.model.model.visual.parameters(), *self.heads.parameters())}
+        groups = [
+            {
+                "params": [one for one in self.parameters if (one.ndim > 1, id(one) in slow) == (wide, sees)],
+                "weight_decay": 0.03 * wide,
+                "share": _TOWER_RATE if sees else 1.0,
+            }
             for wide in (True, False)
+            for sees in (True, False)
         ]
-        self.optimizer = torch.optim.AdamW(decay, betas=(0.9, 0.97), fused=True)
+        self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.97), fused=True)
 
     def _take(self, found: dict[str, Any]) -> None:
         """A tower alone, or all of it."""
@@ -192,9 +203,7 @@ class Lesson:
         with torch.autocast("cpu", torch.bfloat16, enabled=self.given.half):
             if batch.frames:
                 dense = self.step % _DENSE == 0
-                both = self.live.of(
-                    batch.frames, self.dice, learn=kind != "clip", dense=dense, films=films.films
-                )
+                both = self.live.of(batch.frames, self.dice, learn=dense and kind != "clip", films=films.films)
             loss, told = loss_of(self.model, batch, both, self.scribe.progress)
         if batch.frames:
             loss = loss + self.live.loss
@@ -202,7 +211,7 @@ class Lesson:
         loss.backward()
         self.crew.average(self.parameters, 1.0)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate(self.step, self.behind, self.given.rate, hold=self.given.hold)
+            group["lr"] = group["share"] * rate(self.step, self.behind, self.given.rate, hold=self.given.hold)
         self.optimizer.step()
         self.step += 1
         return kind + " text" * text, told
@@ -219,7 +228,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=120.0, help="how long the course is")
     parser.add_argument("--rate", type=float, default=1.2e-3)
     parser.add_argument("--hold", type=float, default=0.35, help="the share of the course at the full rate")
-    parser.add_argument("--half", action="store_true", help="multiply in bfloat16: nearly twice as fast where a CPU has it")
+    parser.add_argument(
+        "--half", action="store_true", help="multiply in bfloat16: nearly twice as fast where a CPU has it"
+    )
     parser.add_argument("--every", type=int, default=1000, help="steps from one examination to the next")
     parser.add_argument("--crew", type=int, default=2)
     parser.add_argument("--rank", type=int, default=-1)

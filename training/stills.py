@@ -65,7 +65,9 @@ def stills(task: str, seed: int) -> list[Footage]:
             picture, seen, coat = eyes.look(world)
             things = tuple(replace(thing, colour=paints.get(thing.colour, thing.colour)) for thing in script.things)
             shown: Shot = replace(shot, lamp=lamp)
-            found.append(Footage(replace(script, things=things), [shown], [], [0], picture[None], seen[None], coat[None]))
+            found.append(
+                Footage(replace(script, things=things), [shown], [], [0], picture[None], seen[None], coat[None])
+            )
         eyes.close()
     return found
 

@@ -33,6 +33,7 @@ TOKENS = {
 }
 _BATCH = 32  # pictures a process
 _PAINTINGS = 6  # of a film
+_KINDS = ("block", "tube", "cover", "button", "mat", "light", "held", "down", "closed", "touched", "hand")
 
 
 def rate(step: int, behind: float, top: float, *, warm: int = 100, hold: float = 0.4, floor: float = 0.02) -> float:
@@ -60,6 +61,21 @@ def batch(
     return tuple(torch.from_numpy(np.stack(one)) for one in (pictures, wanted, hands))  # type: ignore[return-value]
 
 
+@torch.no_grad()
+def found_of(model: Tiny, heads: DenseHeads, films: list[Footage], crew: Crew) -> dict[str, float]:
+    """F1 over patches, by kind of label; of kinds that are there."""
+    told, judge = np.zeros((3, len(CLASSES))), np.random.default_rng(7 + crew.rank)
+    for _ in range(4):
+        pictures, wanted, _ = batch(films, judge, 24, shift=False)
+        told += scores(heads, model.tower(model.patches(pictures))[2], wanted, model.order)
+    told = sum(crew.gathered(told))
+    f1 = 2 * told[0] / np.maximum(told[1] + told[2], 1)
+    by_kind = {
+        kind: [f1[at] for at, name in enumerate(CLASSES) if name.endswith(kind) and told[2][at] > 20] for kind in _KINDS
+    }
+    return {kind: round(float(np.mean(values)), 3) for kind, values in by_kind.items() if values}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("footage", type=Path)
@@ -67,7 +83,9 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--crew", type=int, default=2)
-    parser.add_argument("--half", action="store_true", help="multiply in bfloat16: nearly twice as fast where a CPU has it")
+    parser.add_argument(
+        "--half", action="store_true", help="multiply in bfloat16: nearly twice as fast where a CPU has it"
+    )
     parser.add_argument("--start", type=Path, help="a tower to go on with")
     parser.add_argument("--stills", type=Path, help="a folder of stills, shown six times in ten")
     parser.add_argument("--rank", type=int, default=-1)
@@ -88,16 +106,9 @@ def main() -> int:
     stills = [*load_stills(given.stills), *load_stills(given.stills, "opening")] if given.stills else []
     tuning = load(given.footage, lambda key: int(key.split("-")[1]) < 10_000)
     if crew.leads:
+        frames = sum(len(film.frames) for film in films)
         print(
-            len(films),
-            "films",
-            len(stills),
-            "stills",
-            sum(len(film.frames) for film in films),
-            "frames",
-            len(tuning),
-            "for tuning",
-            flush=True,
+            f"{len(films)} films of {frames} frames, {len(stills)} stills, {len(tuning)} films for tuning", flush=True
         )
     parameters = [*model.model.visual.parameters(), *heads.parameters()]
     optimizer = torch.optim.AdamW(
@@ -120,28 +131,11 @@ def main() -> int:
         optimizer.step()
         mean = loss.item() if step == 0 else 0.98 * mean + 0.02 * loss.item()
         if (step + 1) % 250 == 0 or step + 1 == given.steps:
-            with torch.no_grad():
-                told = np.zeros((3, len(CLASSES)))
-                judge = np.random.default_rng(7 + given.rank)
-                for _ in range(4):
-                    pictures, wanted, _ = batch(tuning or films, judge, 24, shift=False)
-                    told += scores(heads, model.tower(model.patches(pictures))[2], wanted, model.order)
-            told = sum(crew.gathered(told))
+            found = found_of(model, heads, tuning or films, crew)
             if crew.leads:
-                f1 = 2 * told[0] / np.maximum(told[1] + told[2], 1)
-                by_kind = {kind: round(float(np.mean([f1[at] for at, name in enumerate(CLASSES) if name.endswith(kind) and told[2][at] > 20])), 3)
-                           for kind in ("block", "tube", "cover", "button", "mat", "light", "held", "down", "closed", "touched", "hand")}  # fmt: skip
-                print(
-                    json.dumps(
-                        {
-                            "step": step + 1,
-                            "minutes": round((time.monotonic() - began) / 60, 1),
-                            "loss": round(mean, 4),
-                            "f1": by_kind,
-                        }
-                    ),
-                    flush=True,
-                )
+                minutes = round((time.monotonic() - began) / 60, 1)
+                told = {"step": step + 1, "minutes": minutes, "loss": round(mean, 4), "f1": found}
+                print(json.dumps(told), flush=True)
                 torch.save({"visual": model.model.visual.state_dict(), "heads": heads.state_dict()}, given.out)
     return 0
 

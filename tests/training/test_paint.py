@@ -52,7 +52,9 @@ def test_what_is_true_of_a_film_is_true_of_it_in_other_paints(task: str) -> None
             stage = Stage(one.script)
             part = stage.part(step)
             shots = one.shots
-            judged = judge(stage, part, shots[begin], shots[(begin + end) // 2], shots[end], rest_of(part, shots, begin))
+            judged = judge(
+                stage, part, shots[begin], shots[(begin + end) // 2], shots[end], rest_of(part, shots, begin)
+            )
             said.append((part.deed.outcome, judged.candidate, judged.change, judged.verdict))
         assert tuple(told_in(_ROUND, text) for text in said[0]) == said[1]
 
