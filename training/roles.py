@@ -43,8 +43,8 @@ _TOWER_RATE = 0.2  # of the decoder's: faster, it forgets what its labels taught
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often.
 MIX = (
-    ("clip", False, 0, 0.20), ("verify", False, 9, 0.40), ("verify", True, 12, 0.02), ("look", False, 12, 0.06),
-    ("first", False, 6, 0.08), ("first", True, 8, 0.11), ("next", False, 6, 0.03), ("next", True, 8, 0.07), ("review", True, 8, 0.03),
+    ("clip", False, 0, 0.17), ("verify", False, 9, 0.42), ("verify", True, 12, 0.02), ("look", False, 12, 0.12),
+    ("first", False, 6, 0.07), ("first", True, 8, 0.09), ("next", False, 6, 0.03), ("next", True, 8, 0.06), ("review", True, 8, 0.02),
 )  # fmt: skip
 Both = tuple[Tensor | None, Tensor | None]
 
