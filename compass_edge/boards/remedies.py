@@ -7,10 +7,9 @@ import shlex
 from compass_edge.boards.board import Board
 from compass_edge.boards.budget import Budget
 from compass_edge.boards.part import Part
+from compass_edge.engines.edgellm.command_line import CommandLine, ServerLimits
 
 PORTS = {"orienter": 8001, "verifier": 8002}
-_MTP = '{"method":"mtp","num_speculative_tokens":3}'
-_QUANTIZATION = {"int4-awq": "int4_awq", "nvfp4": "nvfp4", "fp8": "fp8"}
 
 
 def port_of(part: Part) -> int:
@@ -40,21 +39,13 @@ def build_command(board: Board, part: Part) -> str:
     return shlex.join(["compass-edge", "models", "build", part.stored, *targets])
 
 
-def edgellm_commands(part: Part) -> tuple[str, ...]:
+def edgellm_commands(board: Board, part: Part) -> tuple[str, ...]:
     """Quantized once, on a computer that has the memory for it; served on the board."""
     quantize = [
-        "tensorrt-edgellm-quantize", "llm", "--model_dir", folder_of(part), "--output_dir", part.stored,
-        "--quantization", _QUANTIZATION[part.formats.decoder],
+        "compass-edge", "models", "edgellm", folder_of(part), part.stored, "--board", board.name, "--only", "quantize",
     ]  # fmt: skip
-    if part.formats.head in _QUANTIZATION:
-        quantize += ["--lm_head_quantization", _QUANTIZATION[part.formats.head]]
-    serve = [
-        "tensorrt-edgellm-serve", part.stored, "--served-model-name", part.model,
-        "--max-input-len", str(part.limits.prompt), "--max-kv-cache-capacity", str(part.limits.context),
-        "--port", str(port_of(part)),
-    ]  # fmt: skip
-    if part.mtp:
-        serve += ["--speculative-config", _MTP]
+    limits = ServerLimits(part.limits.prompt, part.limits.context)
+    serve = CommandLine().serve(f"{part.stored}/quantized", part.model, port_of(part), limits, mtp=part.mtp)
     return shlex.join(quantize), shlex.join(serve)
 
 
@@ -75,5 +66,5 @@ def commands_for(board: Board, budget: Budget, part: Part, *, edgellm: bool) -> 
     if part.engine == "tensorrt":
         return export_command(part), build_command(board, part)
     if part.engine == "edgellm" or edgellm:
-        return edgellm_commands(part)
+        return edgellm_commands(board, part)
     return (server_command(board, budget, part),)

@@ -112,6 +112,25 @@ def _packages() -> Iterator[Check]:
             yield Check(module, "ok", f"{_version(module)}; {purpose}")
 
 
+def _providers() -> Iterator[Check]:
+    """What ONNX Runtime can compute on. Two packages write the same files, and the last one that was installed wins."""
+    if _import("onnxruntime") is not None:
+        return
+    import onnxruntime
+
+    there = [name.removesuffix("ExecutionProvider") for name in onnxruntime.get_available_providers()]
+    gpu = _version("onnxruntime-gpu") != "unknown version"
+    wins = "pip install --force-reinstall --no-deps onnxruntime-gpu"
+    if gpu and "CUDA" not in there:
+        yield Check(
+            "ONNX Runtime on", "optional", f"{', '.join(there)}; onnxruntime has overwritten onnxruntime-gpu", wins
+        )
+    else:
+        able = not gpu and probe().gpu is not None and platform.machine() == "x86_64"
+        cure = f"for the GPU: pip install 'compass-edge[cuda]', then {wins}" if able else ""
+        yield Check("ONNX Runtime on", "info", ", ".join(there), cure)
+
+
 def _graphics() -> Iterator[Check]:
     """What the simulator draws with; asked only where there is a simulator."""
     if importlib.util.find_spec("mujoco") is None:
@@ -149,7 +168,7 @@ def _machine() -> Iterator[Check]:
 
 def examine() -> list[Check]:
     """Everything doctor looks at, in the order it prints it."""
-    return [*_machine(), *_core(), *_packages(), *_graphics()]
+    return [*_machine(), *_core(), *_packages(), *_providers(), *_graphics()]
 
 
 def _print_table(checks: list[Check]) -> None:

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from compass_edge.cli import models_build, models_export, models_remove, models_verify
+from compass_edge.cli import models_build, models_edgellm, models_export, models_remove, models_verify
 from compass_edge.cli.byte_size import byte_size
 from compass_edge.engines.store import Installed, installed, models_folder, unfinished
 from compass_edge.errors import UsageError
@@ -20,6 +20,7 @@ _EXAMPLES = """\
 Examples:
   compass-edge models export Qwen3-VL-4B-Instruct    a checkpoint's folder becomes a model in the store
   compass-edge models build prm --target sm_86       TensorRT engines of a reward model
+  compass-edge models edgellm Qwen3.5-9B out --board thor   quantized for TensorRT Edge-LLM
   compass-edge models list                           what is there, and whether it looks sound
   compass-edge models verify --all                   every byte, and a test run of each
 """
@@ -88,7 +89,8 @@ def _row(model: Installed) -> tuple[str, ...]:
 
 def _needs_action(_arguments: argparse.Namespace) -> int:
     raise UsageError(
-        "Say what to do: `compass-edge models list`, `export CHECKPOINT`, `build NAME`, `verify NAME` or `remove NAME`."
+        "Say what to do: `compass-edge models list`, `export CHECKPOINT`, `build NAME`, `edgellm CHECKPOINT OUT`, `verify NAME` or "
+        "`remove NAME`."
     )
 
 
@@ -104,6 +106,7 @@ def register(commands: Any) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     models_export.register(actions)
     models_build.register(actions)
+    models_edgellm.register(actions)
     listed = actions.add_parser(
         "list", help="the models of the store", description="The models of the store, checked by size."
     )

@@ -114,11 +114,11 @@ def test_a_server_that_is_not_there_comes_with_its_command(tmp_path: Path) -> No
         open_models("thor", machine=probe(thor(tmp_path, jetpack="7.2")))
     said = str(caught.value)
     assert "must serve Qwen3.5-9B for the verifier at http://127.0.0.1:8002/v1, and does not: The server at" in said
+    assert "`compass-edge models edgellm Qwen3.5-9B Qwen3.5-9B-nvfp4 --board thor --only quantize`" in said
     assert (
-        "tensorrt-edgellm-quantize llm --model_dir Qwen3.5-9B --output_dir Qwen3.5-9B-nvfp4 --quantization nvfp4"
-        in said
+        "tensorrt-edgellm-serve Qwen3.5-9B-nvfp4/quantized --served-model-name Qwen3.5-9B --max-input-len 2048" in said
     )
-    assert "tensorrt-edgellm-serve Qwen3.5-9B-nvfp4 --served-model-name Qwen3.5-9B --max-input-len 2048" in said
+    assert "--host 127.0.0.1" in said
     assert '--speculative-config \'{"method":"mtp","num_speculative_tokens":3}\'' in said
 
 

@@ -33,6 +33,24 @@ def test_all_is_well_here() -> None:
     assert code == 0
     assert checks["C++ core"]["verdict"] == checks["video decoding"]["verdict"] == "ok"
     assert checks["onnxruntime"]["verdict"] == "ok"
+    assert "CPU" in checks["ONNX Runtime on"]["detail"]
+
+
+def test_a_runtime_that_has_lost_its_gpu_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """onnxruntime and onnxruntime-gpu write the same files: the one that was installed last wins."""
+    from compass_edge.cli import doctor
+
+    onnxruntime = pytest.importorskip("onnxruntime")
+    monkeypatch.setattr(doctor, "_version", lambda module: "1.31.1")
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    (check,) = doctor._providers()
+    assert check.detail == "CPU; onnxruntime has overwritten onnxruntime-gpu"
+    assert check.cure == "pip install --force-reinstall --no-deps onnxruntime-gpu"
+    monkeypatch.setattr(
+        onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    )
+    (check,) = doctor._providers()
+    assert (check.verdict, check.detail, check.cure) == ("info", "CUDA, CPU", "")
 
 
 @pytest.mark.parametrize("module", ["numpy", "onnxruntime", "tokenizers"])
