@@ -43,7 +43,7 @@ def _moments(films: Films, dice: Dice) -> Moments | None:
     shows = [frame for frame in evidence(stage, part, film, start, end, rest) if frame % EVERY == 0]
     late = EVERY * int(dice.integers(0, 4))
     candidate = min(tick_at(end) + late, following) // EVERY * EVERY
-    case = ("finished", "early", "other", "before", "any")[int(dice.choice(5, p=(0.36, 0.14, 0.2, 0.08, 0.22)))]
+    case = ("finished", "early", "other", "before", "any")[int(dice.choice(5, p=(0.28, 0.14, 0.32, 0.08, 0.18)))]
     if case == "early":
         candidate = start + EVERY * int(dice.integers(1, max((end - start) // EVERY, 2)))
         if dice.random() < 0.4:  # nearly done
