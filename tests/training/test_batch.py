@@ -80,9 +80,10 @@ def test_replies_are_valid_to_the_loop(films: Films) -> None:
         verifier.read(sample.reply)
 
 
-def test_about_half_of_what_the_verifier_is_taught_is_done(films: Films) -> None:
+def test_more_is_shown_to_the_verifier_that_is_not_done(films: Films) -> None:
+    """It believes too easily; but what is never done would teach it to reject everything."""
     verdicts = [sample.about[1] == "done" for sample in some(films, "verify", text=True, count=400)]
-    assert 0.35 < np.mean(verdicts) < 0.65
+    assert 0.25 < np.mean(verdicts) < 0.5
 
 
 def test_a_clip_begins_at_nothing_and_ends_done_unless_the_sentence_is_wrong(films: Films) -> None:
