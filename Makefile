@@ -70,7 +70,7 @@ fuzz: $(VENV)/testing   ## libFuzzer over opening, decoding and seeking, for FUZ
 
 cuda: $(VENV)/testing   ## compile the CUDA twins for sm_87, sm_110 and sm_120 (nvcc; nothing is run)
 	$(BIN)/cmake --preset cuda >/dev/null
-	$(BIN)/cmake --build --preset cuda --target compass_kernels
+	$(BIN)/cmake --build --preset cuda --target compass_kernels compass_runtime
 
 cross: $(VENV)/testing   ## the kernel and ring tests for aarch64 under qemu-user
 	$(BIN)/cmake --preset aarch64 >/dev/null

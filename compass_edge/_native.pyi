@@ -148,6 +148,7 @@ class Feed:
         realtime: bool = ...,
         reconnect: bool = ...,
         max_backoff_s: float = ...,
+        decoder: str = ...,
     ) -> None: ...
     @property
     def ring(self) -> FrameRing: ...
@@ -163,6 +164,30 @@ class Feed:
     def seek(self, time_s: float) -> None: ...
     def start(self) -> None: ...
     def stop(self) -> None: ...
+
+built_with_cuda: bool
+
+class FramePatcher:
+    def __init__(
+        self,
+        device: str,
+        *,
+        stream: int = 0,
+        patch: int = 16,
+        merge: int = 2,
+        temporal: int = 2,
+        min_pixels: int = ...,
+        max_pixels: int = ...,
+        mean: tuple[float, float, float] = ...,
+        std: tuple[float, float, float] = ...,
+        dtype: str = "f16",
+    ) -> None: ...
+    @property
+    def held(self) -> int: ...
+    @property
+    def stats(self) -> dict[str, int]: ...
+    def enqueue(self, frame: Frame, out: int, bytes: int) -> None: ...
+    def finish(self) -> None: ...
 
 class Preprocessor:
     def __init__(

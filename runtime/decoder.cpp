@@ -9,9 +9,11 @@
 
 #include "runtime/av.hpp"
 #include "runtime/converter.hpp"
+#include "runtime/decoder_hardware.hpp"
 #include "runtime/error.hpp"
 
 extern "C" {
+#include <libavutil/hwcontext.h>
 #include <libavutil/imgutils.h>
 }
 
@@ -35,6 +37,7 @@ struct Decoder::Codec {
     Writer* writer = nullptr;
     std::vector<LentSlot> lent;
     Converter converter;
+    av::Frame from_device;  // a picture that hardware decoded, while it is fetched
 
     int get_buffer(AVCodecContext* codec, AVFrame* frame, int flags);
     LentSlot* lend();
@@ -135,7 +138,7 @@ Decoder::Decoder(const Source& source, Writer& writer, const DecoderOptions& opt
              .source = options.source_id},
       quarter_turns_(source.info().rotation / 90) {
     const AVCodecParameters& parameters = source.parameters();
-    const AVCodec* codec = avcodec_find_decoder(parameters.codec_id);
+    const AVCodec* codec = decoder_on(options.on, parameters.codec_id, source.info().codec);
     if (parameters.codec_id == AV_CODEC_ID_NONE) {
         throw Error(Fault::usage, "The video in '" + source.options().url +
                                       "' is of a kind that FFmpeg does not recognise: "
@@ -155,6 +158,7 @@ Decoder::Decoder(const Source& source, Writer& writer, const DecoderOptions& opt
     context.pkt_timebase = {blank_.time_base_num, blank_.time_base_den};
     context.thread_count = options.threads;
     context.max_pixels = av::max_pixels;
+    if (options.on == DecodeOn::nvdec) use_nvdec(context, *codec);
     context.flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;  // a damaged picture comes out, flagged, instead of vanishing
     if ((codec->capabilities & AV_CODEC_CAP_DR1) != 0 && quarter_turns_ == 0) {
         codec_->lent = std::vector<LentSlot>(static_cast<std::size_t>(std::max(options.direct_slots, 0)));
@@ -206,7 +210,7 @@ bool Decoder::receive(Picture& picture) {
     for (;;) {
         const int code = avcodec_receive_frame(codec_->context.get(), &frame);
         if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) return false;
-        if (code < 0) {
+        if (code < 0 || (frame.hw_frames_ctx != nullptr && !fetch_from_device(frame))) {
             note_missing();
             continue;
         }
@@ -224,6 +228,23 @@ bool Decoder::receive(Picture& picture) {
     stamp.flags = damaged_ ? std::uint32_t{frame_damaged} : 0u;
     stamp.captured_ns = captured_ns(stamp.pts);
     return true;
+}
+
+// The picture is in the hardware's memory: it comes into a ring slot, in the hardware's own format (NV12), and nothing
+// is converted.
+bool Decoder::fetch_from_device(AVFrame& frame) {
+    av::Frame& there = codec_->from_device;
+    if (!there) there.reset(av_frame_alloc());
+    av_frame_move_ref(there.get(), &frame);
+    frame.format = reinterpret_cast<const AVHWFramesContext*>(there->hw_frames_ctx->data)->sw_format;
+    frame.width = there->width;
+    frame.height = there->height;
+    const bool fetched = codec_->get_buffer(codec_->context.get(), &frame, 0) >= 0 &&
+                         av_hwframe_transfer_data(&frame, there.get(), 0) >= 0 &&
+                         av_frame_copy_props(&frame, there.get()) >= 0;
+    av_frame_unref(there.get());
+    if (!fetched) av_frame_unref(&frame);
+    return fetched;
 }
 
 // A frame must not look fresher than it is: without a time stamp to go by, it is as old as the oldest packet that the

@@ -27,10 +27,16 @@ struct DecoderStats {
     std::uint64_t oversize = 0;        // larger than the ring was planned for, dropped: a gap
 };
 
+// Who decodes. software: FFmpeg on the CPU. nvdec: an NVIDIA card's or Thor's decoder, by FFmpeg. jetson: a Jetson's
+// own, by the FFmpeg of JetPack. The last two were compiled and NOT YET EXECUTED on such a machine; elsewhere they say
+// what is missing.
+enum class DecodeOn { software, nvdec, jetson };
+
 struct DecoderOptions {
     int direct_slots = 0;         // ring slots the codec may hold; the ring's in_flight must be at least one more
     int threads = 1;              // 1 is the lowest latency; more add FFmpeg's frame threads and their delay
     std::uint32_t source_id = 0;  // written into every frame
+    DecodeOn on = DecodeOn::software;
 };
 
 // A decoded picture on its way to the ring. Reusable; holds FFmpeg's reference.
@@ -59,7 +65,8 @@ class Picture {
 class Decoder {
   public:
     // Counts into `stats`, which the caller keeps: a reconnected stream goes on counting with a new Decoder.
-    // Throws Error: environment when FFmpeg lacks the codec, usage when it cannot decode this stream.
+    // Throws Error: environment when FFmpeg lacks the codec or the hardware does not answer, usage when it cannot
+    // decode this stream.
     Decoder(const Source& source, Writer& writer, const DecoderOptions& options, DecoderStats& stats);
     ~Decoder();
 
@@ -78,6 +85,7 @@ class Decoder {
 
   private:
     std::int64_t captured_ns(std::int64_t pts) const;
+    bool fetch_from_device(AVFrame& frame);
     void note_damage();
     void note_missing();
     bool drop_oversize();

@@ -64,8 +64,10 @@ void Feed::open_decoder() {
     picture_.clear();
     ahead_.clear();
     finished_ = false;
-    const DecoderOptions options{
-        .direct_slots = ring_->options().in_flight - 1, .threads = options_.threads, .source_id = options_.source_id};
+    const DecoderOptions options{.direct_slots = ring_->options().in_flight - 1,
+                                 .threads = options_.threads,
+                                 .source_id = options_.source_id,
+                                 .on = options_.decoder};
     decoder_ = std::make_unique<Decoder>(*source_, writer_, options, counted_);
 }
 

@@ -33,6 +33,7 @@ struct FeedOptions {
     bool realtime = false;                         // start(): a file is played at its own pace, as a camera would
     bool reconnect = true;                         // a live source that stalls or breaks is opened again
     double max_backoff_s = 8.0;                    // waits between attempts double from 0.25 s up to this
+    DecodeOn decoder = DecodeOn::software;
 };
 
 // running: a frame was published. ended: no more will come. stalled: nothing came within the time-out; the next step

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "kernels/image.hpp"
@@ -69,6 +70,8 @@ void copy_planes(const ImageView& from, const Geometry& geometry, std::uint8_t* 
 class FrameKeeper {
   public:
     virtual ~FrameKeeper() = default;
+    // All of its frames lie in here, as long as it lives.
+    virtual std::span<const std::uint8_t> memory() const = 0;
 
   private:
     friend class FrameRef;
@@ -107,6 +110,7 @@ class FrameRef {
     const FrameInfo& info() const { return *info_; }
     const std::uint8_t* base() const { return base_; }
     ImageView view() const { return view_of(info_->geometry, base_); }
+    const std::shared_ptr<FrameKeeper>& keeper() const { return keeper_; }
 
   private:
     std::shared_ptr<FrameKeeper> keeper_;

@@ -143,6 +143,7 @@ class FrameRing final : public FrameKeeper, public std::enable_shared_from_this<
     int leases_left() const;  // of the budget, not yet promised to a reader
     RingStats stats() const;
     std::size_t memory_bytes() const;
+    std::span<const std::uint8_t> memory() const override { return {memory_.get(), memory_bytes()}; }
 
   private:
     friend class WriteSlot;

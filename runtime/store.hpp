@@ -53,6 +53,7 @@ class FrameStore final : public FrameKeeper, public std::enable_shared_from_this
 
     const StoreOptions& options() const { return options_; }  // max_frames as planned
     StoreStats stats() const;
+    std::span<const std::uint8_t> memory() const override { return {memory_.get(), stats_.bytes}; }
 
   private:
     struct Buffer {

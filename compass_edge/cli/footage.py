@@ -16,7 +16,7 @@ from compass_edge.data.episode import Episode
 from compass_edge.data.video import SUFFIXES
 from compass_edge.data.video_film import VideoFilm
 from compass_edge.errors import CompassError, UsageError
-from compass_edge.frames.source import Source, open_source
+from compass_edge.frames.source import Decoder, Source, open_source
 from compass_edge.loop.mark import Mark
 from compass_edge.loop.settings import Settings
 from compass_edge.loop.ticks import Ticks
@@ -106,9 +106,9 @@ class LiveFootage:
 
     live, episode = True, None
 
-    def __init__(self, url: str, instruction: str) -> None:
+    def __init__(self, url: str, instruction: str, decoder: Decoder) -> None:
         self.name, self.instruction = _without_password(url), instruction
-        self._source = open_source(url, history=_HISTORY)
+        self._source = open_source(url, history=_HISTORY, decoder=decoder)
         self._first_ns: int | None = None
 
     @property
@@ -131,13 +131,20 @@ class LiveFootage:
 
 
 def open_footage(
-    video: str, task: str | None, *, realtime: bool = False, episode: str | None = None
+    video: str,
+    task: str | None,
+    *,
+    realtime: bool = False,
+    episode: str | None = None,
+    decoder: Decoder | None = None,
 ) -> FilmFootage | LiveFootage:
     """A stream, a camera, or whatever a data set can be read from, if it holds one episode or `episode` names one."""
     if _STREAM.match(video):
         if task is None:
             raise UsageError(f"Nobody knows what '{video}' is to show: say the task with --task \"...\".")
-        return LiveFootage(video, task)
+        return LiveFootage(video, task, decoder or "software")
+    if decoder is not None:
+        raise UsageError("--decoder is for a stream or a camera: a file is decoded on the CPU. Leave it out.")
     path = Path(video)
     dataset = open_dataset(path, "video" if path.is_file() and path.suffix not in _ANNOTATED else None, task=task)
     if episode is not None:

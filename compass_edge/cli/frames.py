@@ -13,7 +13,7 @@ from compass_edge.cli.progress_bar import ProgressBar
 from compass_edge.cli.whole import at_least
 from compass_edge.errors import CompassError, UsageError
 from compass_edge.frames.patches import FAMILIES, preprocessor_for
-from compass_edge.frames.source import open_source
+from compass_edge.frames.source import DECODERS, open_source
 
 if TYPE_CHECKING:
     from compass_edge._native import Frame
@@ -26,7 +26,7 @@ def _take_tour(arguments: argparse.Namespace, url: str, watch: Any = None) -> To
     from compass_edge.frames.tour import tour  # numpy: not needed to print a help text or to be examined by doctor
 
     preprocessor = preprocessor_for(arguments.model, dtype=arguments.dtype)
-    with open_source(url, backend=arguments.backend, timeout_s=arguments.timeout) as source:
+    with open_source(url, backend=arguments.backend, timeout_s=arguments.timeout, decoder=arguments.decoder) as source:
         total = min(source.info.frames or arguments.limit or 0, arguments.limit or source.info.frames)
         with ProgressBar("frames", total) as bar:
             seen = 0
@@ -113,6 +113,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dtype", choices=("f32", "f16", "bf16"), default="f16", help="of the patches (f16)")
     parser.add_argument("--model", choices=tuple(FAMILIES), default="qwen3-vl", help="whose preprocessing (qwen3-vl)")
+    parser.add_argument(
+        "--decoder", choices=DECODERS, default="software", help="on which hardware: an NVIDIA card's, or a Jetson's own"
+    )
     parser.add_argument("--backend", choices=("ffmpeg", "pyav"), help="who decodes; by default the best there is")
     parser.add_argument(
         "--timeout", type=float, default=5.0, metavar="S", help="seconds without a frame that count as a stall (5)"

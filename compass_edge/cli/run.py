@@ -9,11 +9,12 @@ from typing import Any
 from compass_edge.cli.replay import speed
 from compass_edge.cli.whole import at_least
 from compass_edge.errors import UsageError
+from compass_edge.frames.source import DECODERS
 from compass_edge.scripted.scenario import BOARDS, built_in, load
 
 _SPEED = 8.0
 _SCRIPTED = ("speed", "board")  # what only one kind of run has
-_VIDEO = ("task", "episode", "preset", "threads", "realtime", "report")
+_VIDEO = ("decoder", "task", "episode", "preset", "threads", "realtime", "report")
 _EXAMPLES = """\
 Examples:
   compass-edge run episode.mp4 --task "Press the yellow button 5 times." --report page
@@ -81,6 +82,7 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--realtime", action="store_true", help="play the video at its own rate, and tell how old the progress is"
     )
+    parser.add_argument("--decoder", choices=DECODERS, help="of a stream or camera: on which hardware (software)")
     parser.add_argument("--report", metavar="DIR", help="write a page about the run: DIR/index.html")
     parser.add_argument("--scripted", metavar="SCENARIO", help="a built-in scenario, or a .json of your own")
     parser.add_argument("--list", action="store_true", help="the built-in scenarios, one line each")

@@ -27,7 +27,13 @@ _UNKNOWN = ("ungrounded", "unplanned")  # outcomes of those who were shown what 
 
 def run_video(arguments: argparse.Namespace) -> int:
     preset = find_preset(arguments.preset or "tiny")
-    footage = open_footage(arguments.video, arguments.task, realtime=arguments.realtime, episode=arguments.episode)
+    footage = open_footage(
+        arguments.video,
+        arguments.task,
+        realtime=arguments.realtime,
+        episode=arguments.episode,
+        decoder=arguments.decoder,
+    )
     settings = settings_for(preset, footage.fps, arguments.settings, arguments.tau)
     if arguments.report is not None:
         page_directory(arguments.report)

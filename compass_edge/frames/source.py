@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from compass_edge.errors import CompassError, EnvironmentFault, UsageError
 from compass_edge.frames.native import native
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 State = Literal["running", "ended", "stalled", "failed"]
 Backend = Literal["ffmpeg", "pyav"]
+Decoder = Literal["software", "nvdec", "jetson"]
+DECODERS: tuple[Decoder, ...] = get_args(Decoder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +110,14 @@ def open_source(
     reconnect: bool = True,
     max_backoff_s: float = 8.0,
     backend: Backend | None = None,
+    decoder: Decoder = "software",
 ) -> Source:
     """Open a file, a stream (rtsp://, tcp://, ...) or a camera (/dev/video0).
 
     `history` newest frames can always be looked up and `leases` frames may be held at a time; `max_bytes` bounds the
     ring. A live source that delivers nothing for `timeout_s` is reported as stalled and, with `reconnect`, opened again
     after waits that double up to `max_backoff_s`. `realtime` makes a file's thread play at the file's own pace.
+    `decoder`: "nvdec" decodes on an NVIDIA card or Thor and "jetson" on an Orin's own hardware, by FFmpeg's C++ backend alone.
     `options` go to FFmpeg, for example {"rtsp_transport": "tcp"} or {"framerate": "30", "video_size": "640x480"}.
     """
     there = backends()
@@ -127,8 +131,14 @@ def open_source(
     if not there:
         raise EnvironmentFault("Nothing here can decode video. `pip install av` is the quickest cure.")
     feed_type: Any
+    further: dict[str, Any] = {}
     if (backend or there[0]) == "ffmpeg":
-        feed_type = native().Feed
+        feed_type, further = native().Feed, {"decoder": decoder}
+    elif decoder != "software":
+        raise EnvironmentFault(
+            f"Decoding on hardware ({decoder}) needs the ffmpeg backend, and video goes through PyAV here: install FFmpeg's "
+            "development packages and compass-edge again, or leave the decoder out."
+        )
     else:
         from compass_edge.frames.pyav import PyAvFeed
 
@@ -148,6 +158,7 @@ def open_source(
         realtime=realtime,
         reconnect=reconnect,
         max_backoff_s=max_backoff_s,
+        **further,
     )
     return Source(str(url), feed, backend or there[0])
 

@@ -4,6 +4,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "runtime/bindings/image.hpp"
+
 namespace py = pybind11;
 
 namespace compass_edge {
@@ -13,6 +15,11 @@ namespace {
 const char* state_name(FeedState state) {
     constexpr std::array<const char*, 4> names{"running", "ended", "stalled", "failed"};
     return names[static_cast<std::size_t>(state)];
+}
+
+DecodeOn parse_decoder(const std::string& text) {
+    return parse_name<DecodeOn>(
+        "decoder", text, {{"software", DecodeOn::software}, {"nvdec", DecodeOn::nvdec}, {"jetson", DecodeOn::jetson}});
 }
 
 py::dict info_dict(const StreamInfo& info) {
@@ -56,11 +63,12 @@ void register_feed(py::module_& m) {
         .def(py::init([](const std::string& url, double timeout_s, const std::string& format,
                          const std::map<std::string, std::string>& options, int history, int leases, int max_width,
                          int max_height, std::size_t max_bytes, std::uint32_t source_id, int threads, bool realtime,
-                         bool reconnect, double max_backoff_s) {
+                         bool reconnect, double max_backoff_s, const std::string& decoder) {
+                 const DecodeOn on = parse_decoder(decoder);
                  const py::gil_scoped_release release;
                  return std::make_unique<Feed>(SourceOptions{url, timeout_s, format, options},
                                                FeedOptions{history, leases, max_width, max_height, max_bytes, source_id,
-                                                           threads, realtime, reconnect, max_backoff_s});
+                                                           threads, realtime, reconnect, max_backoff_s, on});
              }),
              py::arg("url"), py::kw_only(), py::arg("timeout_s") = source.timeout_s, py::arg("format") = "",
              py::arg("options") = std::map<std::string, std::string>{}, py::arg("history") = defaults.history,
@@ -68,7 +76,7 @@ void register_feed(py::module_& m) {
              py::arg("max_height") = defaults.max_height, py::arg("max_bytes") = defaults.max_bytes,
              py::arg("source_id") = defaults.source_id, py::arg("threads") = defaults.threads,
              py::arg("realtime") = defaults.realtime, py::arg("reconnect") = defaults.reconnect,
-             py::arg("max_backoff_s") = defaults.max_backoff_s)
+             py::arg("max_backoff_s") = defaults.max_backoff_s, py::arg("decoder") = "software")
         .def(
             "step", [](Feed& self) { return state_name(self.step()); }, NoGil())
         .def("seek", &Feed::seek, NoGil(), py::arg("time_s"))

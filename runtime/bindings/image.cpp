@@ -27,6 +27,10 @@ ColorRange parse_range(const std::string& text) {
     return parse_name<ColorRange>("range", text, {{"limited", ColorRange::limited}, {"full", ColorRange::full}});
 }
 
+Dtype parse_dtype(const std::string& text) {
+    return parse_name<Dtype>("dtype", text, {{"f32", Dtype::f32}, {"f16", Dtype::f16}, {"bf16", Dtype::bf16}});
+}
+
 std::string describe(const py::array& array) {
     return py::str(array.dtype()).cast<std::string>() + " of shape " +
            py::str(array.attr("shape")).cast<std::string>() + " and strides " +

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/dtype.hpp"
 #include "kernels/image.hpp"
 
 namespace compass_edge {
@@ -27,6 +28,7 @@ Value parse_name(const std::string& what, const std::string& text,
 PixelFormat parse_format(const std::string& text);
 ColorMatrix parse_matrix(const std::string& text);
 ColorRange parse_range(const std::string& text);
+Dtype parse_dtype(const std::string& text);
 const char* matrix_name(ColorMatrix matrix);
 const char* range_name(ColorRange range);
 

@@ -18,6 +18,7 @@ void register_ring(py::module_& m);
 void register_store(py::module_& m);
 void register_feed(py::module_& m);
 void register_preprocess(py::module_& m);
+void register_frame_patcher(py::module_& m);
 
 namespace {
 
@@ -50,6 +51,7 @@ PYBIND11_MODULE(_native, m) {
     register_ring(m);
     register_store(m);
     register_preprocess(m);
+    register_frame_patcher(m);
     m.def("monotonic_ns", &monotonic_ns, "The clock of every time stamp.");
 #if COMPASS_EDGE_HAS_LIBAV
     register_feed(m);

@@ -24,10 +24,6 @@ namespace py = pybind11;
 namespace compass_edge {
 namespace {
 
-Dtype parse_dtype(const std::string& text) {
-    return parse_name<Dtype>("dtype", text, {{"f32", Dtype::f32}, {"f16", Dtype::f16}, {"bf16", Dtype::bf16}});
-}
-
 // numpy has no bf16: its bits travel as uint16.
 py::dtype numpy_dtype(Dtype dtype) { return py::dtype(dtype == Dtype::f32 ? "f4" : dtype == Dtype::f16 ? "f2" : "u2"); }
 

@@ -293,4 +293,21 @@ TEST(a_frame_without_a_time_stamp_is_never_called_fresher_than_it_is) {
     }
 }
 
+// On a machine that has the hardware the film must come out the same; on any other a sentence says what is missing.
+TEST(hardware_decodes_the_same_or_says_why_not) {
+    const Played wanted = play(golden("h264.mp4"));
+    for (const DecodeOn on : {DecodeOn::nvdec, DecodeOn::jetson}) {
+        try {
+            const Played played = play(golden("h264.mp4"), {.decoder = on});
+            CHECK(played.numbers == wanted.numbers);
+            CHECK(played.pts == wanted.pts);
+        } catch (const Error& error) {
+            CHECK(error.fault() == Fault::environment);
+            const std::string said = error.what();
+            CHECK(said.find(on == DecodeOn::nvdec ? "NVDEC was asked for" : "h264_nvv4l2dec") != std::string::npos);
+            CHECK(said.find("Decode on the CPU instead") != std::string::npos);
+        }
+    }
+}
+
 int main(int argc, char** argv) { return check::run(argc, argv); }

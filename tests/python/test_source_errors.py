@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compass_edge.errors import CompassError, UsageError
+from compass_edge.errors import CompassError, EnvironmentFault, UsageError
 from compass_edge.frames.clip import read_number, write_clip
 from compass_edge.frames.source import Source
 
@@ -180,3 +180,15 @@ def test_a_file_that_shrinks_while_it_is_read(opened: Open, tmp_path: Path) -> N
         file.truncate(1000)
     assert sum(1 for _ in source) < 59
     assert source.state == "ended"
+
+
+@pytest.mark.parametrize("decoder", ["nvdec", "jetson"])
+def test_hardware_that_does_not_decode_says_what_is_missing(opened: Open, golden: Golden, decoder: str) -> None:
+    """Where it does decode, the film is the same."""
+    try:
+        shown = [read_number(frame.rgb()) for frame in opened(golden("h264.mp4"), decoder=decoder)]
+    except EnvironmentFault as fault:
+        assert str(fault).endswith(".")
+        assert any(word in str(fault) for word in ("NVDEC", "Jetson", "PyAV"))
+    else:
+        assert shown == list(range(len(shown)))

@@ -1,7 +1,7 @@
 """A reward model on TensorRT's engines: frames through the tower into slots on the device, prompts through one prefill.
 
-What a frame becomes never leaves the device: from its slot it is copied to where the prompt has it. Only patches, words and
-positions go up, and only scores come down. Implements ScoringBody, so that RoboMeter runs on it as on any other.
+What a frame becomes never leaves the device: from its slot it is copied to where the prompt has it. Only frames as they were
+decoded (or patches, where the device does not make them), words and positions go up, and only scores come down. Implements ScoringBody, so that RoboMeter runs on it as on any other.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from compass_edge.engines.onnx.session import Options
 from compass_edge.engines.tensorrt.device import Device
 from compass_edge.engines.tensorrt.plan import FEATURES, Move, Pass, Placed, Plan
 from compass_edge.engines.tensorrt.slots import Slots
+from compass_edge.frames.native import native
 from compass_edge.models import Image
 
 _RECORDINGS = 16  # shapes that are replayed; further ones are run kernel by kernel
@@ -55,6 +56,7 @@ class TensorRtBody:
         self._embedding = Embedding(folder, replace(options, device="cpu"))
         self._device = device
         self._staging = device.open(self.plan.memory())
+        self._patches_there = device.open_patcher(self._patcher.settings)
         self._slots = Slots(self.plan.slots)
         self._grid = (0, 0)  # whose places the device has
         self._seen: OrderedDict[Pass, bool] = OrderedDict()  # shapes that were run, and whether they are recorded
@@ -126,10 +128,13 @@ class TensorRtBody:
         """Of a grid of rows x columns patches."""
         run = self.plan.tower(len(images), rows * columns)
         self._settle()
-        patches = self._stage(run, "patches")
-        for at, image in enumerate(images.values()):
-            patches[at] = self._patcher.run(image)
-        sent = ["patches"]
+        # Frames are patched where the tower is; arrays, which no ring holds, on the host.
+        there = self._patches_there and all(isinstance(image.pixels, native().Frame) for image in images.values())
+        sent = [] if there else ["patches"]
+        if not there:
+            patches = self._stage(run, "patches")
+            for at, image in enumerate(images.values()):
+                patches[at] = self._patcher.run(image)
         if (rows, columns) != self._grid:
             for name, values in self._patcher.places(rows, columns).items():
                 self._stage(run, name)[...] = values
@@ -140,6 +145,8 @@ class TensorRtBody:
             self._grid = (0, 0)
             self._send(run, sent)
             self._grid = (rows, columns)
+            if there:
+                self._patch(run, images.values())
             self._run(run)
             self._move(self.plan.kept(run, slots))
         except BaseException:
@@ -148,6 +155,12 @@ class TensorRtBody:
         for key, slot in zip(images, slots, strict=True):
             self._slots.put(key, slot)
         self.passes += len(images)
+
+    def _patch(self, run: Pass, images: Iterable[Image]) -> None:
+        whole = self.plan.records["vision"].tensors["patches"].bytes(dict(run.axes))
+        size = whole // dict(run.axes)["F"]
+        for at, image in enumerate(images):
+            self._device.patch(image.pixels, "vision.patches", at * size, size)
 
     def _settle(self) -> None:
         """Patches are read from staging while the host goes on: they must be up before others take their place."""

@@ -25,6 +25,12 @@ class Device(Protocol):
     def upload(self, staging: str, start: int, buffer: str, to: int, count: int) -> None:
         """Bytes of a staging area to a buffer of the device."""
 
+    def open_patcher(self, settings: Mapping[str, Any]) -> bool:
+        """Whether it makes patches itself, of frames and by these settings of the preprocessing."""
+
+    def patch(self, frame: Any, buffer: str, to: int, count: int) -> None:
+        """The patches of a frame into a buffer. The frame is held until it has been read."""
+
     def download(self, buffer: str, start: int, staging: str, to: int, count: int) -> None: ...
 
     def copy(self, source: str, start: int, target: str, to: int, count: int) -> None:

@@ -19,6 +19,7 @@ from compass_edge.engines.tensorrt.cuda import Cuda
 from compass_edge.engines.tensorrt.library import Library, Log
 from compass_edge.engines.tensorrt.plan import Memory, Pass
 from compass_edge.errors import CompassError, IntegrityError
+from compass_edge.frames.native import native
 
 _LOWEST = 0  # of a stream's priorities: a language model's decoding, many small kernels, goes before
 
@@ -42,6 +43,7 @@ class Gpu:
         self._buffers: dict[str, int] = {}
         self._pinned: dict[str, int] = {}
         self._scratch, self._scratch_size = 0, 0
+        self._patcher: Any = None
         self._contexts: dict[str, Any] = {}  # by part, for shapes that are not recorded
         self._graphs: dict[Pass, tuple[Any, Any]] = {}  # graph, if it could be captured, and its context
 
@@ -94,6 +96,15 @@ class Gpu:
 
     def upload(self, staging: str, start: int, buffer: str, to: int, count: int) -> None:
         self._copy(self._buffers[buffer] + to, self._pinned[staging] + start, count, "cudaMemcpyHostToDevice")
+
+    def open_patcher(self, settings: Mapping[str, Any]) -> bool:
+        if not native().built_with_cuda:
+            return False
+        self._patcher = native().FramePatcher("cuda", stream=int(self._stream), **settings)
+        return True
+
+    def patch(self, frame: Any, buffer: str, to: int, count: int) -> None:
+        self._patcher.enqueue(frame, self._buffers[buffer] + to, count)
 
     def download(self, buffer: str, start: int, staging: str, to: int, count: int) -> None:
         self._copy(self._pinned[staging] + to, self._buffers[buffer] + start, count, "cudaMemcpyDeviceToHost")
@@ -159,6 +170,7 @@ class Gpu:
         """Staging areas are gone with it: whoever holds one must not touch it."""
         cuda = self._cuda
         cuda.cudaStreamSynchronize(self._stream)
+        self._patcher = None  # before its stream
         for run in list(self._graphs):
             self.drop(run)
         self._contexts.clear()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from compass_edge.engines.engine_record import EngineRecord
 from compass_edge.engines.onnx.session import Options, open_session
 from compass_edge.engines.tensorrt.plan import Memory, Pass
+from compass_edge.frames.native import native
 
 
 class StandIn:
@@ -28,6 +29,7 @@ class StandIn:
         self._buffers: dict[str, NDArray[np.uint8]] = {}
         self._staging: dict[str, NDArray[np.uint8]] = {}
         self._recorded: dict[Pass, Any] = {}
+        self._patcher: Any = None
         self.allocations = 0
         self.done: list[str] = []  # what was asked for, in order
 
@@ -42,6 +44,14 @@ class StandIn:
     def upload(self, staging: str, start: int, buffer: str, to: int, count: int) -> None:
         _copy(self._staging[staging], start, self._buffers[buffer], to, count)
         self.done.append(f"upload {buffer}")
+
+    def open_patcher(self, settings: Mapping[str, Any]) -> bool:
+        self._patcher = native().FramePatcher("host", **settings)
+        return True
+
+    def patch(self, frame: Any, buffer: str, to: int, count: int) -> None:
+        self._patcher.enqueue(frame, _within(self._buffers[buffer], to, count).ctypes.data, count)
+        self.done.append(f"patch {buffer}")
 
     def download(self, buffer: str, start: int, staging: str, to: int, count: int) -> None:
         _copy(self._buffers[buffer], start, self._staging[staging], to, count)
