@@ -20,6 +20,11 @@ from training.model import VISUAL, Tiny
 
 _FORCED = re.compile(r'(?:\{|, )"[a-z_]+": (?:"|\[)?')
 _WEIGHTS = {'"change"': 2.0, '"verdict"': 4.0, '"grounded"': 2.0}  # of a field's value, by its name
+# Which thing and which place: the words that decide. All others a grammar would guess.
+_TELLING = re.compile(
+    r"red|green|blue|yellow|purple|orange|white|(?:left|right)(?:most)?|middle|front|back|[0-9]|Press|Move|Lift|Tap|Wait until the lamp"
+)
+_TELLING_WEIGHT, _PLAIN_WEIGHT = 2.0, 0.5
 # What a frame shows stands behind a colon; the names before it are copied from the question.
 _SEEN, _SEEN_WEIGHT = re.compile(r'(?<=[a-z]): ([^;,"]+)'), 3.0
 
@@ -54,13 +59,14 @@ class Scribe:
 
     def reply(self, text: str, given: int) -> tuple[list[int], list[float]]:
         ids = self.tokenizer.encode(text)
-        weights, at, weight = [], 0, 1.0
+        weights, at, weight = [], 0, _PLAIN_WEIGHT
         seen = {place for found in _SEEN.finditer(text) for place in range(*found.span(1))}
         for token in ids:
             piece = self.tokenizer.decode([token])
             if token in self._glue:
-                weight = next((value for name, value in _WEIGHTS.items() if name in piece), 1.0)
-            shown = _SEEN_WEIGHT if at + len(piece) - 1 in seen else weight
+                weight = next((value for name, value in _WEIGHTS.items() if name in piece), _PLAIN_WEIGHT)
+            telling = _TELLING_WEIGHT if _TELLING.fullmatch(piece.strip()) else 0.0
+            shown = _SEEN_WEIGHT if at + len(piece) - 1 in seen else max(weight, telling)
             weights.append(0.0 if at < given else 0.1 if token in self._glue and "{" not in piece else shown)
             at += len(piece)
         return ([*ids, self.end], [*weights, 0.2]) if text.endswith("}") else (ids, weights)

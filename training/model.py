@@ -111,6 +111,8 @@ class Tiny(nn.Module):
         """Weights as large as their width asks for: transformers' own beginning is too small for narrow layers."""
         narrow = ("o_proj", "down_proj", "attn.proj", "mlp.linear_fc2")
         for name, values in self.model.named_parameters():
+            if "q_norm" in name:  # unit vectors of 32 numbers could not choose one token of hundreds
+                nn.init.constant_(values, 2.0)
             if values.ndim < 2:
                 continue
             if "embed_tokens" in name:

@@ -38,13 +38,17 @@ from training.tower import rate
 _FRAMES = 60  # of all clips of a process
 _PAINTINGS = 4  # of a film
 _AGREE = 10  # steps from one look at the clock to the next
-_DENSE = 3  # steps from one in which the tower learns, from its labels too, to the next
+_DENSE = 3  # steps from one in which the tower learns, from its labels too, to the next; in a survey it always does
 _TOWER_RATE = 0.2  # of the decoder's: faster, it forgets what its labels taught it
+# Of the decoder's: queries and keys have unit length, and how sharply one looks at another is this weight alone.
+_SHARPNESS_RATE = 8.0
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
-# Kind of sample, whether without its pictures, samples a process, and how often.
+# Kind of sample, whether without its pictures, samples a process, and how often: as the course begins, and as it ends.
 MIX = (
-    ("clip", False, 0, 0.17), ("verify", False, 9, 0.42), ("verify", True, 12, 0.02), ("look", False, 12, 0.12),
-    ("first", False, 6, 0.07), ("first", True, 8, 0.09), ("next", False, 6, 0.03), ("next", True, 8, 0.06), ("review", True, 8, 0.02),
+    ("clip", False, 0, 0.10, 0.20), ("verify", False, 9, 0.18, 0.31), ("verify", True, 12, 0.03, 0.02),
+    ("survey", False, 16, 0.22, 0.10), ("look", False, 12, 0.02, 0.02),
+    ("first", False, 6, 0.06, 0.07), ("first", True, 12, 0.22, 0.14),
+    ("next", False, 6, 0.02, 0.03), ("next", True, 10, 0.14, 0.10), ("review", True, 8, 0.01, 0.01),
 )  # fmt: skip
 Both = tuple[Tensor | None, Tensor | None]
 
@@ -144,17 +148,17 @@ class Lesson:
         self.heads = DenseHeads(Size().tower, Size().hidden)
         self._take(states_of(self.given.start))
         self.parameters = [*self.model.parameters(), *self.heads.parameters()]
+        self.optimizer = torch.optim.AdamW(self._groups(), betas=(0.9, 0.97), fused=True)
+
+    def _groups(self) -> list[dict[str, Any]]:
+        """Parameters by whether they decay, and by how fast they learn."""
         slow = {id(one) for one in (*self.model.model.visual.parameters(), *self.heads.parameters())}
-        groups = [
-            {
-                "params": [one for one in self.parameters if (one.ndim > 1, id(one) in slow) == (wide, sees)],
-                "weight_decay": 0.03 * wide,
-                "share": _TOWER_RATE if sees else 1.0,
-            }
-            for wide in (True, False)
-            for sees in (True, False)
-        ]
-        self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.97), fused=True)
+        sharp = {id(one) for name, one in self.model.named_parameters() if "q_norm" in name or "k_norm" in name}
+        found: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
+        for one in self.parameters:
+            share = _TOWER_RATE if id(one) in slow else _SHARPNESS_RATE if id(one) in sharp else 1.0
+            found.setdefault((0.03 * (one.ndim > 1), share), []).append(one)
+        return [{"params": some, "weight_decay": decay, "share": share} for (decay, share), some in found.items()]
 
     def _take(self, found: dict[str, Any]) -> None:
         """A tower alone, or all of it."""
@@ -193,8 +197,8 @@ class Lesson:
         """One batch of one kind, the same kind in all processes."""
         if self.step % _AGREE == 0:  # the first process's clock is everyone's
             self.behind = min(self.crew.gathered(self.minutes / self.given.minutes)[0], 1.0)
-        chances = np.array([chance for *_, chance in MIX])
-        kind, text, count, _ = MIX[self.choose.choice(len(MIX), p=chances / chances.sum())]
+        chances = np.array([first + (last - first) * self.behind for *_, first, last in MIX])
+        kind, text, count, *_ = MIX[self.choose.choice(len(MIX), p=chances / chances.sum())]
         outside = kind == "first" and self.choose.random() < _OUTSIDE
         films = self.material.doors if outside else self.material.films
         samples = drawn(films, kind, text, count, self.dice, self.choose.random())
@@ -202,8 +206,8 @@ class Lesson:
         both: Both = (None, None)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.given.half):
             if batch.frames:
-                dense = self.step % _DENSE == 0
-                both = self.live.of(batch.frames, self.dice, learn=dense and kind != "clip", films=films.films)
+                learn = kind == "survey" or (kind != "clip" and self.step % _DENSE == 0)
+                both = self.live.of(batch.frames, self.dice, learn=learn, films=films.films)
             loss, told = loss_of(self.model, batch, both, self.scribe.progress)
         if batch.frames:
             loss = loss + self.live.loss

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from training.films import Sample
 from training.orienter_samples import first_look, look, next_step, review
+from training.survey import survey
 from training.verifier_samples import verify
 
 # By kind; each takes films, dice and whether it goes without pictures.
@@ -17,5 +18,6 @@ SAMPLERS: dict[str, Callable[..., Sample]] = {
     "look": look,
     "next": next_step,
     "review": review,
+    "survey": survey,
     "verify": verify,
 }

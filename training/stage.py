@@ -145,10 +145,14 @@ class Stage:
         before = self.content(part.origin, shot, part.thing)
         after = self.content(goal, shot, part.thing) if goal is not None else "not seen"
         name = bare(goal.name) if goal is not None else "gray boxes"
-        hand = "open" if shot.is_open else "closed"
-        if shot.held and not any(self._stands(self._thing(shot.held), place, shot) for place in self.places.values()):
-            hand = thing_word(self._thing(shot.held))
+        hand = self.hand(shot)
         return Sight(f"{bare(part.origin.name)}: {before}; {name}: {after}; hand: {hand}", before, after, hand)
+
+    def hand(self, shot: Shot) -> str:
+        """Open, closed, or what it carries."""
+        if shot.held and self.place_of(self._thing(shot.held), shot) is None:
+            return thing_word(self._thing(shot.held))
+        return "open" if shot.is_open else "closed"
 
     def content(self, place: Place, shot: Shot, subject: Thing) -> str:
         """What stands there. The inside of a box cannot be seen: only what was just put there is known."""
@@ -175,7 +179,7 @@ class Stage:
             name = thing_word(thing)
         else:
             name = bare(part.deed.what)
-        raised = shot.bodies[thing.name][2] > rest + _UP
+        raised = shot.bodies[thing.name][2] > rest + _UP and self.place_of(thing, shot) is None
         state = "up" if raised else "gripped" if self._gripped(thing, shot) else "down"
         beneath = self.beneath(thing, shot) if raised else under
         place = self.place_of(thing, shot) if state == "down" and part.thing is not None else None
