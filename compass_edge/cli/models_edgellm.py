@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compass_edge.boards.arrangements import preset_arrangement
 from compass_edge.boards.board import BOARDS, Board, find_board
 from compass_edge.cli.interruption import Interruption
 from compass_edge.cli.progress_bar import ProgressBar
 from compass_edge.cli.whole import at_least
 from compass_edge.engines.edgellm.command_line import QUANTIZATIONS, CommandLine, ServerLimits
+from compass_edge.engines.edgellm.readiness import installed_command_line
 
 if TYPE_CHECKING:
     from compass_edge.export.edgellm.conversion import Conversion, Step
@@ -36,6 +38,7 @@ Examples:
   compass-edge models edgellm Qwen3.5-9B Qwen3.5-9B-thor --board thor --frames my_frames    on a folder of pictures
   compass-edge models edgellm Qwen3.5-9B out --board thor --frames my_robot.mp4             or on any data set that is read here
   compass-edge models edgellm Qwen3.5-9B-NVFP4 out --board thor --only export               somebody has quantized it already
+  compass-edge models edgellm out/quantized engines --board thor --only build               on the Thor: engines ahead of time
 
 OUT/quantized goes to the board, where `tensorrt-edgellm-serve` builds engines of it at its first start; OUT/onnx is for the builders of
 Edge-LLM's C++. Stopped with Ctrl-C, nothing half-made has a final name, and the same command goes on with what is finished.
@@ -50,6 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     from compass_edge.export.edgellm.recipe import check_family, recipe_for
 
     board, out = find_board(arguments.board), Path(arguments.out)
+    if arguments.only == "build":
+        return _build(board, Path(arguments.checkpoint), out, arguments.json)
     checkpoint = Checkpoint(Path(arguments.checkpoint))
     check_family(checkpoint)
     recipe = recipe_for(board, checkpoint, arguments.precision)
@@ -82,6 +87,33 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(_fields(board, conversion, made), indent=1))
     else:
         _show(board, conversion, made)
+    return 0
+
+
+def _build(board: Board, checkpoint: Path, engines: Path, as_json: bool) -> int:
+    from compass_edge.export.edgellm.build import build_engines
+
+    # As wide as the widest of the board's own parts: the same engines then serve either role.
+    parts = [part for part in preset_arrangement(board).parts if part.engine == "edgellm"]
+    limits = ServerLimits(
+        max((part.limits.prompt for part in parts), default=ServerLimits().prompt),
+        max((part.limits.context for part in parts), default=ServerLimits().context),
+    )
+    with Interruption() as interruption, ProgressBar("building engines", None):
+        made = build_engines(
+            checkpoint,
+            engines,
+            limits,
+            mtp=any(part.mtp for part in parts),
+            commands=installed_command_line(),
+            cancelled=lambda: interruption.asked,
+        )
+    told = {"board": board.name, "engines": str(made), "prompt": limits.prompt, "context": limits.context}
+    print(
+        json.dumps(told, indent=1)
+        if as_json
+        else f"'{made}': for prompts of {limits.prompt} of {limits.context} tokens."
+    )
     return 0
 
 
@@ -148,7 +180,11 @@ def register(actions: Any) -> None:
     parser.add_argument(
         "--precision", choices=tuple(QUANTIZATIONS), metavar="P", help="one of int4-awq, nvfp4, fp8 (the board's own)"
     )
-    parser.add_argument("--only", choices=("quantize", "export"), help="one of the two steps")
+    parser.add_argument(
+        "--only",
+        choices=("quantize", "export", "build"),
+        help="one of the two steps; or, on the board itself, engines of CHECKPOINT, which is quantized",
+    )
     parser.add_argument(
         "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to quantize (a GPU if torch has one)"
     )

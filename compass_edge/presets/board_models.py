@@ -3,11 +3,14 @@
 Environment variables choose what the board cannot know:
 - COMPASS_EDGE_ARRANGEMENT: another arrangement of the board, by its name in `compass-edge boards NAME`;
 - COMPASS_EDGE_ORIENTER_URL, COMPASS_EDGE_VERIFIER_URL: where their models are served, if not on this computer at ports 8001, 8002;
+- COMPASS_EDGE_ORIENTER_CHECKPOINT, COMPASS_EDGE_VERIFIER_CHECKPOINT: what TensorRT Edge-LLM serves for them when nobody does yet, if
+  it is not in the store under the part's name: a server of our own is started, supervised, and stopped with this process;
 - COMPASS_EDGE_PRM_ENGINE=onnx: the progress model on ONNX Runtime, where the preset has it on TensorRT.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +67,33 @@ def endpoint_of(part: Part) -> Endpoint:
     return Endpoint(url, part.model, deadline_s=_DEADLINE_S)
 
 
+def own_checkpoint(part: Part) -> Path | None:
+    """What we may serve ourselves. Whoever names a URL serves it."""
+    role = part.roles[0].upper()
+    if part.engine != "edgellm" or os.environ.get(f"COMPASS_EDGE_{role}_URL", "").strip():
+        return None
+    from compass_edge.engines.store import models_folder
+
+    given = os.environ.get(f"COMPASS_EDGE_{role}_CHECKPOINT", "").strip()
+    folder = Path(given).expanduser() if given else models_folder() / part.stored / "quantized"
+    if (folder / "config.json").is_file():
+        return folder
+    if given:
+        raise UsageError(
+            f"COMPASS_EDGE_{role}_CHECKPOINT must name the folder of a quantized checkpoint, and '{folder}' has no config.json. "
+            "`compass-edge models edgellm CHECKPOINT OUT --board NAME` makes one: OUT/quantized."
+        )
+    return None
+
+
+def _serve(part: Part, checkpoint: Path, machine: Machine) -> Any:
+    from compass_edge.engines.edgellm.vlm import open_served
+
+    model = open_served(part, checkpoint, machine)
+    atexit.register(model.close)
+    return model
+
+
 def open_models(name: str, threads: int | None = None, machine: Machine | None = None) -> Models:
     board = find_board(name)
     arrangement = chosen_arrangement(board)
@@ -71,10 +101,17 @@ def open_models(name: str, threads: int | None = None, machine: Machine | None =
     budget = budget_of(board, arrangement)
     troubles = {part: _server_trouble(part) for part in arrangement.parts if part.engine in _SERVED}
     check_budget(budget, machine, [part for part in arrangement.parts if troubles.get(part, "not loaded")])
+    ours: dict[Part, Path] = {}
     for part, trouble in troubles.items():
         if trouble:
-            raise _not_served(board, budget, part, machine, trouble)
-    opened: dict[Part, Any] = {part: _open(part, threads) for part in arrangement.parts}
+            checkpoint = own_checkpoint(part)
+            if checkpoint is None:
+                raise _not_served(board, budget, part, machine, trouble)
+            ours[part] = checkpoint
+    # What takes no server first: if it fails, none has been started.
+    opened: dict[Part, Any] = {part: _open(part, threads) for part in arrangement.parts if part not in ours}
+    for part, checkpoint in ours.items():
+        opened[part] = _serve(part, checkpoint, machine)
     return Models(*(opened[arrangement.part(role)] for role in _ROLES))
 
 

@@ -11,6 +11,7 @@ from board_samples import no_gpu, orin, rtx, thor
 from exported_samples import Samples
 from openai_samples import Start
 
+from compass_edge.boards.arrangements import preset_arrangement
 from compass_edge.boards.board import BOARDS
 from compass_edge.boards.budget import budget_of
 from compass_edge.boards.machine import Machine
@@ -235,3 +236,40 @@ def test_an_arrangement_is_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("COMPASS_EDGE_ARRANGEMENT", "everything")
     with pytest.raises(UsageError, match="orin-agx-32 has no arrangement 'everything'"):
         chosen_arrangement(BOARDS["orin-agx-32"])
+
+
+def test_a_checkpoint_in_the_store_is_served_by_us_when_nobody_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: Samples
+) -> None:
+    from compass_edge.engines.edgellm import vlm
+
+    monkeypatch.setenv("COMPASS_EDGE_PRM_ENGINE", "onnx")
+    samples.copy(tmp_path / "store" / "Robometer-4B-fp16", "robometer")
+    machine = probe(orin(tmp_path / "root"))
+    with pytest.raises(EnvironmentFault, match=r"server must serve Qwen3.5-9B .* refused the connection"):
+        open_models("orin-agx-64", 1, machine)
+    parts = {part.roles[0]: part for part in preset_arrangement(BOARDS["orin-agx-64"]).parts}
+    started: list[tuple[str, Path]] = []
+
+    class Started:
+        def __init__(self, part: Part, checkpoint: Path, _: object) -> None:
+            started.append((part.roles[0], checkpoint))
+            self.name = part.model
+
+        def close(self) -> None:
+            started.append((self.name, Path()))
+
+    monkeypatch.setattr(vlm, "open_served", Started)
+    stored = tmp_path / "store" / parts["orienter"].stored / "quantized"
+    other = tmp_path / "elsewhere"
+    for folder in (stored, other):
+        folder.mkdir(parents=True)
+    monkeypatch.setenv("COMPASS_EDGE_VERIFIER_CHECKPOINT", str(other))
+    (stored / "config.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"COMPASS_EDGE_VERIFIER_CHECKPOINT must name .* has no config.json"):
+        open_models("orin-agx-64", 1, machine)
+    assert not started
+    (other / "config.json").write_text("{}")
+    models = open_models("orin-agx-64", 1, machine)
+    assert isinstance(models.orienter, Started)
+    assert sorted(started) == [("orienter", stored), ("verifier", other)]

@@ -298,6 +298,38 @@ def test_engines_are_built_under_another_name_first(tmp_path: Path) -> None:
 # The command
 
 
+def test_the_command_builds_engines_on_the_board_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_checkpoint(tmp_path / "quantized")
+    words = [
+        "models",
+        "edgellm",
+        str(tmp_path / "quantized"),
+        str(tmp_path / "engines"),
+        "--board",
+        "thor",
+        "--only",
+        "build",
+    ]
+    assert main(words) == 3
+    assert "TensorRT Edge-LLM cannot run here" in capsys.readouterr().err
+    program = tmp_path / "bin" / "tensorrt-edgellm-build"
+    program.parent.mkdir()
+    program.write_text(
+        f"#!{sys.executable}\nimport os, sys\nos.makedirs(sys.argv[4])\nopen(sys.argv[4] + '/a.engine', 'w').write(' '.join(sys.argv))\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    thor = thor_machine(tmp_path / "thor")
+    monkeypatch.setattr("compass_edge.engines.edgellm.readiness.probe", lambda: thor)
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    asked = (tmp_path / "engines" / "a.engine").read_text()
+    assert f"--max-input-len {told['prompt']} --max-kv-cache-capacity {told['context']}" in asked
+    assert "--spec-type mtp" in asked
+
+
 def test_the_command_makes_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
