@@ -135,6 +135,7 @@ class FakeTensorRt(ModuleType):
         self.cuda = cuda
         self.graphs: dict[bytes, Path] = {}
         self.capturable = True
+        self.driver, self.compiled = b"kernels of a driver", 0
         self.off = 0.0  # added to what an engine gives: a machine that computes garbage
 
     def Runtime(self, _logger: Any) -> Any:
@@ -156,9 +157,51 @@ class _Engine:
     def get_tensor_name(self, at: int) -> str:
         return list(self.tensors)[at]
 
-    def create_execution_context(self, strategy: str) -> _Context:
-        assert strategy == "ours"
+    def create_runtime_config(self) -> _RuntimeConfig:
+        return _RuntimeConfig(self.api)
+
+    def create_execution_context(self, config: _RuntimeConfig) -> _Context:
+        assert config.strategy == "ours"
+        assert config.cache is not None
+        config.cache.compile()
         return _Context(self)
+
+
+class _RuntimeConfig:
+    strategy, cache = "", None
+
+    def __init__(self, api: FakeTensorRt) -> None:
+        self._api = api
+
+    def set_execution_context_allocation_strategy(self, strategy: str) -> None:
+        self.strategy = strategy
+
+    def create_runtime_cache(self) -> _RuntimeCache:
+        return _RuntimeCache(self._api)
+
+    def set_runtime_cache(self, cache: _RuntimeCache) -> None:
+        self.cache = cache
+
+
+class _RuntimeCache:
+    """Of kernels for a driver: another one does not take them."""
+
+    def __init__(self, api: FakeTensorRt) -> None:
+        self._api, self._kernels = api, b""
+
+    def deserialize(self, content: bytes) -> bool:
+        if content != self._api.driver:
+            return False
+        self._kernels = content
+        return True
+
+    def serialize(self) -> bytes:
+        return self._kernels
+
+    def compile(self) -> None:
+        if not self._kernels:
+            self._api.compiled += 1
+            self._kernels = self._api.driver
 
 
 class _Context:

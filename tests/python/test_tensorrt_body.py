@@ -46,6 +46,11 @@ SENTENCE = "put the red block into the box"
 Open = Callable[..., tuple[TensorRtBody, StandIn]]
 
 
+@pytest.fixture(autouse=True)
+def _kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPASS_EDGE_ENGINE_CACHE", str(tmp_path / "kept"))
+
+
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Samples:
     return Samples(tmp_path_factory.mktemp("samples"))
@@ -246,6 +251,14 @@ def test_the_gpu_gives_the_scores_of_the_ordinary_engine(
     assert f"tensorrt-rtx {VERSION}, sm_86" in meter.name
     meter.body.close()
     assert (cuda.memory, cuda.graphs, cuda.streams) == ({}, 0, 0)
+
+
+def test_kernels_are_compiled_once_for_a_driver(model: Path, gpu: tuple[FakeCuda, FakeTensorRt]) -> None:
+    _, tensorrt = gpu
+    for driver, compiled in ((tensorrt.driver, 2), (tensorrt.driver, 2), (b"another", 4), (b"another", 4)):
+        tensorrt.driver = driver
+        loading.load(model, OPTIONS).close()
+        assert tensorrt.compiled == compiled  # one of the tower, one of the decoder
 
 
 def test_garbage_is_refused_at_load(model: Path, gpu: tuple[FakeCuda, FakeTensorRt]) -> None:

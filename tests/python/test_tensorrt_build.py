@@ -16,6 +16,7 @@ from tensorrt_samples import FP16, INT4, LIMITS, REAL, VERSION, tensors_of
 
 from compass_edge.engines.engine_record import PARTS
 from compass_edge.engines.manifest import inspect, read_manifest
+from compass_edge.engines.tensorrt.kept import cache_folder
 from compass_edge.engines.tensorrt.library import Library, open_library
 from compass_edge.engines.tensorrt.target import TARGETS, target_of
 from compass_edge.errors import EnvironmentFault, IntegrityError, UsageError
@@ -24,7 +25,7 @@ from compass_edge.export.recipe import Recipe
 from compass_edge.export.tensorrt import build as building
 from compass_edge.export.tensorrt import network
 from compass_edge.export.tensorrt.build import Built, build_engines
-from compass_edge.export.tensorrt.cache import Cache, Key, cache_folder
+from compass_edge.export.tensorrt.cache import Cache, Key
 from compass_edge.export.tensorrt.network import Network
 from compass_edge.export.tensorrt.profile import Limits, profiles
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from compass_edge.engines.engine_record import EngineRecord, rebuild_command
 from compass_edge.engines.tensorrt.cuda import Cuda
+from compass_edge.engines.tensorrt.kernel_cache import KernelCache
 from compass_edge.engines.tensorrt.library import Library, Log
 from compass_edge.engines.tensorrt.plan import Memory, Pass
 from compass_edge.errors import CompassError, IntegrityError
@@ -36,6 +37,9 @@ class Gpu:
         self._records = {part: record for part, (_, record) in engines.items()}
         self._runtime: Any = library.api.Runtime(self._log.logger)
         self._engines = {part: self._engine(folder, *engines[part]) for part in engines}
+        self._kernels = {
+            part: KernelCache(engine, self._records[part], library.api) for part, engine in self._engines.items()
+        }
         some = next(iter(self._records.values()))
         self.name = f"{library.flavour} {library.version}, {some.target}"
         flags = cuda.cudaStreamNonBlocking  # else it would wait for the default stream, and that one for it
@@ -81,8 +85,7 @@ class Gpu:
         return staging
 
     def _context(self, part: str) -> Any:
-        api = self._library.api
-        context: Any = self._engines[part].create_execution_context(api.ExecutionContextAllocationStrategy.USER_MANAGED)
+        context: Any = self._engines[part].create_execution_context(self._kernels[part].strategy)
         if context is None:
             raise CompassError(
                 f"TensorRT cannot prepare the engine of the {part}: {self._log.last.rstrip('.')}. Most often the GPU's memory is full: "
@@ -173,7 +176,10 @@ class Gpu:
         self._patcher = None  # before its stream
         for run in list(self._graphs):
             self.drop(run)
+        for kernels in self._kernels.values():
+            kernels.save()
         self._contexts.clear()
+        self._kernels.clear()
         self._engines.clear()
         for address in (*self._buffers.values(), *([self._scratch] if self._scratch else [])):
             cuda.cudaFree(address)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compass_edge.engines.engine_record import Span
-from compass_edge.errors import CompassError
+from compass_edge.engines.tensorrt.kept import cache_folder, read_hashed, write_hashed, write_whole
 
-_DIGEST = 32  # bytes
 EDITION = 1  # raise it when the same key would build something else
 
 
@@ -33,12 +31,6 @@ class Key:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def cache_folder() -> Path:
-    if given := os.environ.get("COMPASS_EDGE_ENGINE_CACHE"):
-        return Path(given).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "compass-edge" / "tensorrt"
-
-
 class Cache:
     """A file an engine, with its hash before it: what was cut short or damaged counts as absent."""
 
@@ -46,15 +38,10 @@ class Cache:
         self.folder = folder or cache_folder()
 
     def get(self, key: Key) -> bytes | None:
-        try:
-            with self._engine(key).open("rb") as file:
-                digest, engine = file.read(_DIGEST), file.read()
-        except OSError:
-            return None
-        return engine if hashlib.sha256(engine).digest() == digest else None
+        return read_hashed(self._engine(key))
 
     def put(self, key: Key, engine: bytes) -> None:
-        self._write(self._engine(key), hashlib.sha256(engine).digest(), engine)
+        write_hashed(self._engine(key), engine)
 
     def timings(self, key: Key) -> bytes:
         """How fast TensorRT found its kernels on this chip, empty at first. They are for one version on one chip."""
@@ -64,25 +51,10 @@ class Cache:
             return b""
 
     def put_timings(self, key: Key, timings: bytes) -> None:
-        self._write(self._timings(key), timings)
+        write_whole(self._timings(key), timings)
 
     def _engine(self, key: Key) -> Path:
         return self.folder / f"{key.digest}.engine"
 
     def _timings(self, key: Key) -> Path:
         return self.folder / f"{key.flavour}-{key.version}-{key.target}.timings"
-
-    def _write(self, path: Path, *pieces: bytes) -> None:
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
-                for piece in pieces:  # not joined: an engine may be as large as half of the memory
-                    file.write(piece)
-            partial.replace(path)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise CompassError(
-                f"The engine cache '{self.folder}' cannot be written: {error.strerror or error}. Free some space, or name another "
-                "folder in COMPASS_EDGE_ENGINE_CACHE."
-            ) from error
