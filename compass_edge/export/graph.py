@@ -31,6 +31,9 @@ class Graph:
         self._inputs: list[onnx.ValueInfoProto] = []
         self._outputs: list[onnx.ValueInfoProto] = []
         self._domains: set[str] = set()
+        # What the weights say about values, whatever comes in: the longest vector along the last axis, and the largest number.
+        self.lengths: dict[str, float] = {}
+        self.bounds: dict[str, float] = {}
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._data: BinaryIO = (folder / self._data_name).open("wb")
 

@@ -47,6 +47,19 @@ def symmetric_blocks(weight: Float, bits: int, block: int) -> tuple[NDArray[np.i
     return np.rint(grouped / scale[..., None]).astype(np.int8).reshape(rows, columns), scale
 
 
+E4M3_MOST = 448.0
+_LEAST_SCALE = 2.0**-14  # of a half that is not subnormal: floats lose nothing by a scale that is too large
+
+
+def e4m3_rows(weight: Float) -> tuple[NDArray[np.uint8], NDArray[np.float16]]:
+    """Bits of FLOAT8E4M3FN and a scale for each row; off by at most a sixteenth of a weight, or of the row's smallest step."""
+    from ml_dtypes import float8_e4m3fn
+
+    scale = np.maximum(np.abs(weight).max(axis=1) / E4M3_MOST, _LEAST_SCALE).astype(np.float16)
+    steps = np.clip(weight / scale.astype(np.float32)[:, None], -E4M3_MOST, E4M3_MOST)  # a scale may be rounded down
+    return steps.astype(float8_e4m3fn).view(np.uint8), scale
+
+
 def packed_int4(steps: NDArray[np.int8]) -> bytes:
     """ONNX's INT4: two to a byte, low half first."""
     flat = steps.reshape(-1)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from compass_edge.errors import UsageError
 
-Weights = Literal["float", "int8", "int8-block", "int4"]
+Weights = Literal["float", "int8", "int8-block", "int4", "fp8"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,9 @@ class Precision:
     """How a part's matrices are kept, and what it computes in between.
 
     int8: a scale a row and, for ONNX Runtime, a scale a token: whole numbers are multiplied, the fastest on a CPU;
-    int8-block, int4: a scale a block of `Recipe.block` weights. ONNX Runtime's kernel rounds activations to 8 bits by block.
+    int8-block, int4: a scale a block of `Recipe.block` weights. ONNX Runtime's kernel rounds activations to 8 bits by block;
+    fp8: E4M3 for TensorRT, a scale a row. Activations are rounded too, where the weights before them bound them: then nothing is ever
+    cut off and nothing has to be calibrated. Matrices whose input has no such bound (the second of an MLP) stay in float16.
     """
 
     weights: Weights
@@ -30,6 +32,7 @@ PRECISIONS: dict[str, Precision] = {
     "int4": Precision("int4", False),
     "int8-block-fp16": Precision("int8-block", True),
     "int4-fp16": Precision("int4", True),
+    "fp8": Precision("fp8", True),
 }
 DIALECTS = ("ort", "standard")
 KINDS = ("auto", "vlm", "robometer")
@@ -56,6 +59,12 @@ class Recipe:
         ):
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name} must be one of {', '.join(allowed)}, and '{getattr(self, name)}' came.")
+        if self.vision == "fp8":
+            raise UsageError("The vision tower is small and stays in fp16: fp8 is a precision of the decoder alone.")
+        if self.decoder == "fp8" and self.dialect != "standard":
+            raise UsageError(
+                "fp8 is for TensorRT, which takes the dialect standard: add --dialect standard, or choose int8."
+            )
         if self.block not in (16, 32, 64, 128):
             raise UsageError(f"block must be 16, 32, 64 or 128 weights, and {self.block} came.")
         if not 512 <= self.positions <= 1 << 20:

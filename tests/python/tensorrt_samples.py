@@ -20,6 +20,7 @@ VERSION = "1.7.1.116"
 LIMITS = Limits(frames=4, batch=2, width=128, height=96, words=480)
 FP16 = {"dialect": "standard", "vision": "fp16", "decoder": "fp16"}
 INT4 = {"dialect": "standard", "vision": "fp16", "decoder": "int4-fp16"}
+FP8 = {"dialect": "standard", "vision": "fp16", "decoder": "fp8"}
 FP32 = {"dialect": "standard", "vision": "fp32", "decoder": "fp32"}
 # A newcomer's machine may lack it; in CI it must be there.
 REAL = pytest.mark.skipif(

@@ -11,8 +11,8 @@ import onnx
 import pytest
 from checkpoint_samples import FAMILIES, write_sample
 from exported_samples import Samples
-from onnx import TensorProto, helper
-from tensorrt_samples import FP16, INT4, LIMITS, REAL, VERSION, tensors_of
+from onnx import TensorProto, helper, numpy_helper
+from tensorrt_samples import FP8, FP16, INT4, LIMITS, REAL, VERSION, tensors_of
 
 from compass_edge.engines.engine_record import PARTS
 from compass_edge.engines.manifest import inspect, read_manifest
@@ -52,8 +52,15 @@ def model(samples: Samples, tmp_path: Path) -> Path:
 
 
 @REAL
-@pytest.mark.parametrize("target", ["sm_86", "sm_89", "sm_120"])
-@pytest.mark.parametrize("recipe", [FP16, INT4], ids=["fp16", "int4"])
+@pytest.mark.parametrize(
+    ("target", "recipe"),
+    [
+        *((target, recipe) for target in ("sm_86", "sm_89", "sm_120") for recipe in (FP16, INT4)),
+        ("sm_89", FP8),
+        ("sm_120", FP8),
+    ],
+    ids=lambda one: one if isinstance(one, str) else one["decoder"],
+)
 def test_a_robometer_is_built_for_the_cards(
     samples: Samples, cache: Cache, tmp_path: Path, target: str, recipe: dict[str, str]
 ) -> None:
@@ -93,7 +100,7 @@ def test_engines_for_several_cards_live_side_by_side_and_a_new_build_replaces_it
 
 
 @REAL
-@pytest.mark.parametrize("precision", ["fp16", "fp32", "int4-fp16", "int8-block-fp16", "int8"])
+@pytest.mark.parametrize("precision", ["fp16", "fp32", "int4-fp16", "int8-block-fp16", "int8", "fp8"])
 @pytest.mark.parametrize("kind", [*FAMILIES, "robometer"])
 def test_the_parser_takes_every_tower_and_every_decoder(samples: Samples, kind: str, precision: str) -> None:
     vision = precision if precision in ("fp16", "fp32", "int8") else "fp16"
@@ -216,8 +223,8 @@ def test_the_precision_may_be_asked_for_as_it_is(model: Path, cache: Cache, aske
 @pytest.mark.parametrize(
     ("target", "asked", "said"),
     [
-        ("sm_86", "fp8", r"sm_86 .* has no FP8 in its tensor cores, and no export of this version writes it"),
-        ("sm_89", "fp8", r"FP8 was asked for: no export of this version writes it"),
+        ("sm_86", "fp8", r"sm_86 .* has no FP8 in its tensor cores\. Export 'robometer-0' in int4-fp16"),
+        ("sm_89", "fp8", r"fp8 was asked for, and the decoder .* is fp16\. Export .*--precision fp8`"),
         ("sm_86", "int4", r"int4 was asked for, and the decoder .* is fp16\. Export .*--precision int4`"),
     ],
 )
@@ -226,6 +233,22 @@ def test_another_precision_is_refused(model: Path, target: str, asked: str, said
     with pytest.raises(UsageError, match=said):
         build_engines(model, target_of(target), LIMITS, precision=asked)
     assert (model / "manifest.json").read_bytes() == before
+
+
+def test_a_model_in_fp8_is_refused_for_a_chip_without(samples: Samples, tmp_path: Path) -> None:
+    folder = samples.copy(tmp_path / "meter", "robometer", **FP8)
+    with pytest.raises(UsageError, match=r"sm_86 .* has no FP8"):
+        build_engines(folder, target_of("sm_86"), LIMITS)
+
+
+def test_fp8_is_rounded_where_the_weights_bound_what_comes(samples: Samples) -> None:
+    """Queries, keys and values, the output of attention, gate and up: four products of a layer, and nothing can be cut off."""
+    graph = onnx.load(samples.model("robometer", **FP8) / "decoder.onnx", load_external_data=False).graph
+    rounded = [node for node in graph.node if node.op_type == "QuantizeLinear"]
+    layers = {name.split(".")[1] for name in (one.name for one in graph.initializer) if name.startswith("layers.")}
+    assert len(rounded) == 4 * len(layers)
+    scales = {one.name: numpy_helper.to_array(one) for one in graph.initializer if not one.external_data}
+    assert all(0 < float(scales[node.input[1]]) * 448 < 65504 for node in rounded)
 
 
 def test_graphs_of_onnx_runtime_and_language_models_are_refused(samples: Samples) -> None:

@@ -20,8 +20,10 @@ from compass_edge.export.dialects.dialect import (
 )
 from compass_edge.export.graph import Graph
 from compass_edge.export.matrix import Matrix
-from compass_edge.export.quantize import packed_int4, per_row, symmetric_blocks
+from compass_edge.export.quantize import E4M3_MOST, e4m3_rows, packed_int4, per_row, symmetric_blocks
 from compass_edge.export.recipe import Precision
+
+_SLACK = 1.05  # of a bound: the graph computes in halves and rounds to eight bits
 
 
 class Standard:
@@ -30,6 +32,8 @@ class Standard:
 
     def linear(self, g: Graph, x: str, matrix: Matrix, precision: Precision, block: int) -> str:
         """Quantized weights are dequantized in the graph; a runtime that can multiply without doing so sees the pattern."""
+        if precision.weights == "fp8":
+            return self._fp8(g, x, matrix)
         if precision.weights == "float":
             weight = float_matrix(g, matrix)
         elif precision.weights == "int8":
@@ -37,6 +41,31 @@ class Standard:
         else:
             weight = self._blockwise(g, matrix, 4 if precision.weights == "int4" else 8, block)
         return with_bias(g, g.op("MatMul", [x, weight]), matrix)
+
+    def _fp8(self, g: Graph, x: str, matrix: Matrix) -> str:
+        """TensorRT multiplies in FP8 where both sides come out of a DequantizeLinear."""
+        bound = g.bounds.get(x)
+        if bound is None:
+            return with_bias(g, g.op("MatMul", [x, float_matrix(g, matrix)]), matrix)
+        bits = np.empty((matrix.columns, matrix.rows), np.uint8)
+        scale = np.empty(matrix.rows, np.float16)
+        longest = 0.0
+        for rows, piece in matrix.pieces():
+            made, scale[rows] = e4m3_rows(piece)
+            bits[:, rows] = made.T
+            longest = max(longest, float(np.linalg.norm(piece, axis=1).max()))
+        name = f"{matrix.name}.fp8"
+        g.stored(name, TensorProto.FLOAT8E4M3FN, bits.shape, [bits.tobytes()], bits.nbytes)
+        weight = g.op("DequantizeLinear", [name, g.weight(f"{name}.scale", scale)], axis=1)
+        step = g.constant(max(bound / E4M3_MOST, 2.0**-14), np.float16)
+        rounded = g.op(
+            "DequantizeLinear", [g.op("QuantizeLinear", [x, step], output_dtype=TensorProto.FLOAT8E4M3FN), step]
+        )
+        y = with_bias(g, g.op("MatMul", [rounded, weight]), matrix)
+        if x in g.lengths:
+            offset = 0.0 if matrix.bias is None else float(np.abs(matrix.bias).max())
+            g.bounds[y] = _SLACK * (longest * g.lengths[x] + offset)
+        return y
 
     def _per_column(self, g: Graph, matrix: Matrix) -> str:
         steps = np.empty((matrix.columns, matrix.rows), np.int8)
@@ -73,7 +102,10 @@ class Standard:
         mean = g.op("ReduceMean", [g.op("Mul", [wide, wide]), g.constant([-1])], keepdims=1)
         root = g.op("Sqrt", [g.op("Add", [mean, g.constant(epsilon, np.float32)])])
         normed = g.op("Div", [wide, root])
-        return g.op("Mul", [g.cast(normed, g.floats) if g.half else normed, g.weight(name, scale.astype(g.floats))])
+        y = g.op("Mul", [g.cast(normed, g.floats) if g.half else normed, g.weight(name, scale.astype(g.floats))])
+        # A vector of root mean square 1 is as long as the root of its width, and none of its numbers is larger.
+        g.lengths[y] = g.bounds[y] = _SLACK * float(np.sqrt(len(scale)) * np.abs(scale).max())
+        return y
 
     def add_rms_norm(self, g: Graph, x: str, residual: str, name: str, scale: Float, epsilon: float) -> tuple[str, str]:
         total = g.op("Add", [residual, x])

@@ -111,9 +111,8 @@ def _attention(w: Writer, traits: Traits, layer: int, x: str, rotation: Rotation
     g, decoder, dialect = w.g, w.decoder, w.dialect
     weights = w.weights.at(f"layers.{layer}.self_attn.")
     queries, keys = decoder.heads * decoder.head, decoder.kv_heads * decoder.head
-    q, k, v, *gate = g.split(
-        w.linear(x, _projections(weights, decoder, traits)), [queries, keys, keys, *([queries] if traits.gated else [])]
-    )
+    joint = w.linear(x, _projections(weights, decoder, traits))
+    q, k, v, *gate = g.split(joint, [queries, keys, keys, *([queries] if traits.gated else [])])
 
     def turned(x: str, name: str, heads: int) -> str:
         if traits.head_norms:
@@ -127,6 +126,10 @@ def _attention(w: Writer, traits: Traits, layer: int, x: str, rotation: Rotation
     mixed = dialect.attend_past(g, q, k, v, layer, decoder, past)
     if gate:
         mixed = g.op("Mul", [mixed, g.op("Sigmoid", [gate[0]])])
+    if joint in g.bounds:
+        g.bounds[mixed] = g.bounds[
+            joint
+        ]  # a mean of values is as large as the largest of them, a gate makes it smaller
     return w.linear(mixed, weights.linear("o_proj", decoder.hidden, queries))
 
 

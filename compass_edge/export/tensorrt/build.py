@@ -21,7 +21,6 @@ from compass_edge.engines.tensorrt.library import Library, open_library
 from compass_edge.engines.tensorrt.load import load_engines, target_here, unsound
 from compass_edge.engines.tensorrt.target import Target
 from compass_edge.errors import CompassError, EnvironmentFault, IntegrityError, UsageError
-from compass_edge.export.recipe import PRECISIONS
 from compass_edge.export.tensorrt.cache import Cache, Key
 from compass_edge.export.tensorrt.network import Network, OnStep
 from compass_edge.export.tensorrt.profile import Limits, profiles
@@ -100,15 +99,14 @@ def _check_buildable(folder: Path, manifest: Manifest, target: Target, precision
             f"TensorRT takes graphs of the dialect standard, and '{folder}' has those of ONNX Runtime ({manifest.dialect}). Export it "
             f"again: `compass-edge models export {source} --dialect standard --vision fp16 --precision int4-fp16`."
         )
+    has = manifest.precision.get("decoder", "")
+    if "fp8" in (precision, has) and not target.fp8:
+        raise UsageError(
+            f"{target.name} ({target.boards}) has no FP8 in its tensor cores. Export '{source}' in int4-fp16, the smallest, or fp16, the "
+            "closest, and build that."
+        )
     if precision is None:
         return
-    has = manifest.precision.get("decoder", "")
-    if precision == "fp8":
-        chip = "" if target.fp8 else f" {target.name} ({target.boards}) has no FP8 in its tensor cores, and"
-        raise UsageError(
-            f"FP8 was asked for:{chip} no export of this version writes it; they are {', '.join(PRECISIONS)}. int4-fp16 is the "
-            "smallest, fp16 the closest."
-        )
     if has not in (precision, f"{precision}-fp16"):
         raise UsageError(
             f"An engine computes as its graph was exported: {precision} was asked for, and the decoder of '{folder}' is {has}. Export "
