@@ -45,10 +45,10 @@ _SHARPNESS_RATE = 8.0
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often: as the course begins, and as it ends.
 MIX = (
-    ("clip", False, 0, 0.10, 0.20), ("verify", False, 9, 0.18, 0.31), ("verify", True, 12, 0.03, 0.02),
+    ("clip", False, 0, 0.10, 0.20), ("verify", False, 9, 0.20, 0.31), ("verify", True, 12, 0.03, 0.02),
     ("survey", False, 16, 0.22, 0.10), ("look", False, 12, 0.02, 0.02),
-    ("first", False, 6, 0.06, 0.07), ("first", True, 12, 0.22, 0.14),
-    ("next", False, 6, 0.02, 0.03), ("next", True, 10, 0.14, 0.10), ("review", True, 8, 0.01, 0.01),
+    ("first", False, 6, 0.07, 0.09), ("first", True, 12, 0.18, 0.11),
+    ("next", False, 8, 0.06, 0.07), ("next", True, 10, 0.11, 0.07), ("review", True, 8, 0.01, 0.01),
 )  # fmt: skip
 Both = tuple[Tensor | None, Tensor | None]
 

@@ -13,11 +13,10 @@ import importlib
 import io
 import json
 import platform
-import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from compass_edge.engines.one_at_a_time import OneAtATime
 from compass_edge.engines.picture_url import picture_url
 from compass_edge.errors import CompassError, EnvironmentFault
 from compass_edge.models import Cancelled, Image, OnText, Question
@@ -26,10 +25,11 @@ _MAX_SIDE = 1024
 _BACKEND = "xgrammar"
 
 
-class TensorRtLlm:
+class TensorRtLlm(OneAtATime):
     """One question at a time; any thread may ask. `context` is the longest sequence, the reply included."""
 
     def __init__(self, model: Path | str, *, context: int = 8192) -> None:
+        super().__init__()
         if platform.machine() != "x86_64":
             raise EnvironmentFault(
                 f"TensorRT-LLM is for x86 cards, and this CPU is {platform.machine()}. On a Jetson or a DGX Spark, serve the model "
@@ -37,7 +37,6 @@ class TensorRtLlm:
             )
         self._api, self._guidance = _imported("tensorrt_llm"), _imported("tensorrt_llm.llmapi")
         self._model = str(model)
-        self._turn = threading.Lock()
         try:
             self._llm = self._api.LLM(
                 model=self._model, guided_decoding_backend=_BACKEND, max_batch_size=1, max_seq_len=context
@@ -51,21 +50,10 @@ class TensorRtLlm:
     def name(self) -> str:
         return f"{Path(self._model).name} (TensorRT-LLM {getattr(self._api, '__version__', '')}, jpeg to {_MAX_SIDE})"
 
-    @property
-    def max_batch(self) -> int:
-        return 1
-
-    def ask(self, questions: Sequence[Question], on_text: OnText, cancelled: Cancelled) -> Sequence[str]:
-        texts = []
-        for index, question in enumerate(questions):
-            with self._turn:
-                texts.append("" if cancelled() else self._ask(index, question, on_text, cancelled))
-        return texts
-
     def close(self) -> None:
         self._llm.shutdown()
 
-    def _ask(self, index: int, question: Question, on_text: OnText, cancelled: Cancelled) -> str:
+    def _answer(self, index: int, question: Question, on_text: OnText, cancelled: Cancelled) -> str:
         guidance = self._guidance.GuidedDecodingParams(json=json.dumps(question.schema, sort_keys=True))
         sampling = self._api.SamplingParams(
             temperature=0.0, top_k=1, seed=0, max_tokens=question.max_tokens, guided_decoding=guidance

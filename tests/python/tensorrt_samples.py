@@ -14,9 +14,14 @@ import pytest
 
 from compass_edge.engines.engine_record import FOLDER, PARTS, EngineRecord, Tensor, graph_digest
 from compass_edge.engines.manifest import Manifest, read_manifest, write_manifest
+from compass_edge.engines.onnx.session import Options
+from compass_edge.engines.tensorrt import load as loading
+from compass_edge.engines.tensorrt.body import TensorRtBody
+from compass_edge.engines.tensorrt.stand_in import StandIn
 from compass_edge.export.tensorrt.profile import Limits, profiles
 
 VERSION = "1.7.1.116"
+OPTIONS = Options(threads=1, batch=2, self_test=False, vision_bytes=0)  # as few slots as there may be
 LIMITS = Limits(frames=4, batch=2, width=128, height=96, words=480)
 FP16 = {"dialect": "standard", "vision": "fp16", "decoder": "fp16"}
 INT4 = {"dialect": "standard", "vision": "fp16", "decoder": "int4-fp16"}
@@ -62,3 +67,13 @@ def listed(folder: Path, target: str = "sm_86", limits: Limits = LIMITS, **chang
     manifest = replace(manifest, engines=made)
     write_manifest(folder, manifest)
     return manifest
+
+
+def stood_in(folder: Path, options: Options = OPTIONS) -> tuple[TensorRtBody, StandIn]:
+    """A body on ONNX Runtime in the place of a GPU, which has proved itself."""
+    manifest = read_manifest(folder)
+    chosen = loading.choose(folder, manifest, "sm_86", "tensorrt-rtx", VERSION)
+    device = StandIn(folder, {part: record for part, (_, record) in chosen.items()}, options)
+    body, tested = loading.tested_body(folder, manifest, chosen, device, options)
+    assert tested.passed
+    return body, device

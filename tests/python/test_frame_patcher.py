@@ -10,13 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from exported_samples import Samples
-from tensorrt_samples import FP16, VERSION, listed
+from tensorrt_samples import FP16, OPTIONS, listed, stood_in
 
-from compass_edge.engines.manifest import read_manifest
-from compass_edge.engines.onnx.session import Options
-from compass_edge.engines.tensorrt import load as loading
-from compass_edge.engines.tensorrt.body import TensorRtBody
-from compass_edge.engines.tensorrt.stand_in import StandIn
 from compass_edge.errors import EnvironmentFault, UsageError
 from compass_edge.frames.native import native
 from compass_edge.frames.source import open_source, push_ring
@@ -25,7 +20,6 @@ from compass_edge.prms.robometer import RoboMeter
 
 pytestmark = pytest.mark.tensorrt
 SETTINGS: dict[str, Any] = {"patch": 8, "merge": 2, "temporal": 1, "min_pixels": 256, "max_pixels": 65536}
-OPTIONS = Options(threads=1, batch=2, self_test=False, vision_bytes=0)
 GOLDEN = Path(__file__).parents[1] / "goldens" / "h264.mp4"
 
 
@@ -90,16 +84,9 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Samples:
     return Samples(tmp_path_factory.mktemp("samples"))
 
 
-def stood_in(folder: Path) -> tuple[TensorRtBody, StandIn]:
-    listed(folder)
-    manifest = read_manifest(folder)
-    chosen = loading.choose(folder, manifest, "sm_86", "tensorrt-rtx", VERSION)
-    device = StandIn(folder, {part: record for part, (_, record) in chosen.items()}, OPTIONS)
-    return TensorRtBody(folder, manifest, {part: record for part, (_, record) in chosen.items()}, device), device
-
-
 def test_a_body_patches_ring_frames_on_the_device_and_scores_the_same(samples: Samples, tmp_path: Path) -> None:
     folder = samples.copy(tmp_path / "meter", "robometer", **FP16)
+    listed(folder)
     body, device = stood_in(folder)
     frames = frames_of(5)
     pictures = [Image(f"frame {number}", frame) for number, frame in enumerate(frames)]

@@ -18,11 +18,10 @@ import numpy as np
 import pytest
 from exported_samples import Samples, picture
 from fake_gpu import FakeCuda, FakeTensorRt, install
-from tensorrt_samples import FP16, FP32, INT4, LIMITS, REAL, VERSION, listed
+from tensorrt_samples import FP16, FP32, INT4, LIMITS, OPTIONS, REAL, VERSION, listed, stood_in
 
 from compass_edge.engines.engine_record import PARTS
 from compass_edge.engines.manifest import read_manifest, write_manifest
-from compass_edge.engines.onnx.session import Options
 from compass_edge.engines.onnx.vlm import OnnxVlm
 from compass_edge.engines.tensorrt import body as tensorrt_body
 from compass_edge.engines.tensorrt import cuda as cuda_module
@@ -40,7 +39,6 @@ from compass_edge.models import Clip
 from compass_edge.prms.robometer import RoboMeter
 
 pytestmark = pytest.mark.tensorrt
-OPTIONS = Options(threads=1, batch=2, self_test=False, vision_bytes=0)  # as few slots as there may be
 RECIPES = pytest.mark.parametrize("recipe", [FP16, INT4, FP32], ids=["fp16", "int4", "fp32"])
 SENTENCE = "put the red block into the box"
 Open = Callable[..., tuple[TensorRtBody, StandIn]]
@@ -61,15 +59,6 @@ def model(samples: Samples, tmp_path: Path) -> Path:
     folder = samples.copy(tmp_path / "meter", "robometer", **FP16)
     listed(folder)
     return folder
-
-
-def stood_in(folder: Path, options: Options = OPTIONS) -> tuple[TensorRtBody, StandIn]:
-    manifest = read_manifest(folder)
-    chosen = loading.choose(folder, manifest, "sm_86", "tensorrt-rtx", VERSION)
-    device = StandIn(folder, {part: record for part, (_, record) in chosen.items()}, options)
-    body, tested = loading.tested_body(folder, manifest, chosen, device, options)
-    assert tested.passed
-    return body, device
 
 
 def curves(folder: Path, body: TensorRtBody, count: int = 12, **settings: Any) -> list[Any]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import threading
-from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -18,6 +16,7 @@ from compass_edge.boards.payload import table
 from compass_edge.engines.edgellm.command_line import SPECULATIVE_TOKENS
 from compass_edge.engines.edgellm.launch import Launch
 from compass_edge.engines.edgellm.readiness import require_payload
+from compass_edge.engines.one_at_a_time import OneAtATime
 from compass_edge.engines.picture_url import picture_url
 from compass_edge.errors import CompassError, EnvironmentFault
 from compass_edge.models import Cancelled, Image, OnText, Question
@@ -43,14 +42,14 @@ def edgellm_api() -> Any:
     return api
 
 
-class InProcessEdgeLlm:
+class InProcessEdgeLlm(OneAtATime):
     """One question at a time; any thread may ask."""
 
     def __init__(self, launch: Launch, machine: Machine | None = None) -> None:
+        super().__init__()
         require_payload(machine)
         self._api = edgellm_api()
         self._launch = launch
-        self._turn = threading.Lock()
         limits = launch.limits
         reuse = {
             "enabled": launch.reuse,
@@ -77,21 +76,10 @@ class InProcessEdgeLlm:
     def name(self) -> str:
         return f"{self._launch.model} of {self._launch.checkpoint.name} (Edge-LLM {table().version}, in process, jpeg to {_MAX_SIDE})"
 
-    @property
-    def max_batch(self) -> int:
-        return 1
-
-    def ask(self, questions: Sequence[Question], on_text: OnText, cancelled: Cancelled) -> Sequence[str]:
-        texts = []
-        for index, question in enumerate(questions):
-            with self._turn:
-                texts.append("" if cancelled() else self._ask(index, question, on_text, cancelled))
-        return texts
-
     def close(self) -> None:
         self._model.close()
 
-    def _ask(self, index: int, question: Question, on_text: OnText, cancelled: Cancelled) -> str:
+    def _answer(self, index: int, question: Question, on_text: OnText, cancelled: Cancelled) -> str:
         sampling = self._api.SamplingParams(
             temperature=0.0,
             top_p=1.0,
