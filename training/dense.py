@@ -1,4 +1,5 @@
-"""Dense labels: which things each patch of a picture shows, and in what state. What the vision tower learns first.
+"""Dense labels: which things each patch of a picture shows, in what state, and how they stand to one another. What the vision tower
+learns first: a place knows what stands on it and which of several it is, a thing knows where it stands.
 
 Only the tower's own weights are kept of this: the heads that read the labels off it are thrown away.
 """
@@ -11,16 +12,22 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from compass_edge.sim.things import BUTTON_DOWN
+from compass_edge.sim.shot import Shot
+from compass_edge.sim.things import BUTTON_DOWN, MOVABLE, Thing
 from training.footage import ARM, CELL, HAND, SIDE, Footage
 from training.model import CELLS, GRID, PATCH, VISUAL
+from training.stage import Stage, thing_word
 
+_SIDES = ("leftmost", "middle", "rightmost", "left", "right", "front", "back")
 _PAINTS = ("red", "green", "blue", "yellow", "purple", "orange")
 CLASSES = (
     *(f"{paint} {kind}" for kind in ("block", "tube", "cover", "button", "mat") for paint in _PAINTS),
     "white mat", "black rack", "brown rack", "gray box", "lamp", "toy", "hand", "arm",
     *(f"{paint} light" for paint in _PAINTS),
     "held", "down", "closed", "touched",
+    *(f"under {paint} {kind}" for kind in MOVABLE for paint in _PAINTS), "under nothing",
+    *(f"at {word}" for word in _SIDES), *(f"is {word}" for word in _SIDES),
+    *(f"on {paint} mat" for paint in (*_PAINTS, "white")), "on black rack", "on brown rack",
 )  # fmt: skip
 _NUMBER = {name: at for at, name in enumerate(CLASSES)}
 _SMALL = PATCH // CELL
@@ -31,6 +38,7 @@ _RARE = {"held": 3.0, "down": 6.0, "closed": 3.0, "touched": 3.0}
 def labels(footage: Footage, at: int, seen: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """[patches, classes] of a filmed frame; `seen` is its map, moved as its picture was. In the order of rows."""
     shot = footage.shots[footage.frames[at]]
+    stage = _stage_of(footage)
     made = np.zeros((GRID, GRID, len(CLASSES)), np.uint8)
     for number in np.unique(seen):
         if number == HAND:
@@ -39,15 +47,7 @@ def labels(footage: Footage, at: int, seen: NDArray[np.uint8]) -> NDArray[np.uin
             names = ["arm"]
         elif number < len(footage.script.things):
             thing = footage.script.things[number]
-            names = [thing.kind if thing.kind in ("lamp", "toy") else f"{thing.colour} {thing.kind}"]
-            if thing.kind == "lamp" and shot.lamp:
-                names.append(f"{shot.lamp} light")
-            if shot.held == thing.name:
-                names.append("held")
-            if thing.name in shot.touched:
-                names.append("touched")
-            if shot.travel.get(thing.name, 0.0) < BUTTON_DOWN:
-                names.append("down")
+            names = [*_states(thing, shot), *_relations(stage, thing, shot)]
         else:
             continue
         share = (seen == number).reshape(GRID, _SMALL, GRID, _SMALL).mean(axis=(1, 3)) > _SEEN
@@ -55,6 +55,56 @@ def labels(footage: Footage, at: int, seen: NDArray[np.uint8]) -> NDArray[np.uin
             if name in _NUMBER:
                 made[..., _NUMBER[name]] |= share
     return made.reshape(GRID * GRID, -1)
+
+
+_STAGES: dict[int, Stage] = {}  # by their scripts, which they keep alive
+
+
+def _stage_of(footage: Footage) -> Stage:
+    key = id(footage.script)
+    if key not in _STAGES:
+        _STAGES[key] = Stage(footage.script)
+    return _STAGES[key]
+
+
+def _states(thing: Thing, shot: Shot) -> list[str]:
+    names = [thing.kind if thing.kind in ("lamp", "toy") else thing_word(thing)]
+    if thing.kind == "lamp" and shot.lamp:
+        names.append(f"{shot.lamp} light")
+    if shot.held == thing.name:
+        names.append("held")
+    if thing.name in shot.touched:
+        names.append("touched")
+    if shot.travel.get(thing.name, 0.0) < BUTTON_DOWN:
+        names.append("down")
+    return names
+
+
+def _relations(stage: Stage, thing: Thing, shot: Shot) -> list[str]:
+    """Of a mat what stands on it and which one it is; of a thing where it stands and which one it is."""
+    if thing.kind == "mat":
+        places = [place for place in stage.places.values() if place.within is None and place.at == thing.at]
+        if not places or not stage.movable:
+            return []
+        on = stage.content(min(places, key=lambda one: one.base), shot, stage.movable[0]).removesuffix(" gripped")
+        return [f"under {'nothing' if on == 'empty' else on}", *_words("at", places[0].name)]
+    if thing.kind == "button":
+        return _words("is", stage.button(thing))
+    if thing.kind not in MOVABLE:
+        return []
+    names = _words("is", stage.name_of(thing, shot))
+    place = stage.place_of(thing, shot)
+    if place is not None:
+        below = [mat for mat in stage.things if mat.kind == "mat" and mat.at == place.at]
+        names += [
+            *_words("at", place.name),
+            f"on {thing_word(below[0]) if below else ' '.join(place.name.split()[-2:])}",
+        ]
+    return names
+
+
+def _words(before: str, name: str) -> list[str]:
+    return [f"{before} {word}" for word in name.replace(",", "").split() if word in _SIDES]
 
 
 def moved(

@@ -38,10 +38,11 @@ from training.tower import rate
 _FRAMES = 60  # of all clips of a process
 _PAINTINGS = 4  # of a film
 _AGREE = 10  # steps from one look at the clock to the next
-_DENSE = 3  # steps from one in which the tower learns, from its labels too, to the next; in a survey it always does
-_TOWER_RATE = 0.2  # of the decoder's: faster, it forgets what its labels taught it
+_DENSE = 2  # steps from one in which the tower learns, from its labels too, to the next; in a survey it always does
+_TOWER_RATE = 0.4  # of the decoder's: faster, it forgets what its labels taught it
 # Of the decoder's: queries and keys have unit length, and how sharply one looks at another is this weight alone.
 _SHARPNESS_RATE = 8.0
+_LABELS = 4.0  # weight of the tower's labels: a mean over all classes, of which a patch has few
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often: as the course begins, and as it ends.
 MIX = (
@@ -210,7 +211,7 @@ class Lesson:
                 both = self.live.of(batch.frames, self.dice, learn=learn, films=films.films)
             loss, told = loss_of(self.model, batch, both, self.scribe.progress)
         if batch.frames:
-            loss = loss + self.live.loss
+            loss = loss + _LABELS * self.live.loss
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.crew.average(self.parameters, 1.0)

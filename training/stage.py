@@ -68,7 +68,7 @@ class Stage:
 
     def others(self, shot: Shot) -> list[Part]:
         """What else could be asked for on this table as it is."""
-        found = [Part(Deed("press", self._button(button)), button) for button in self.buttons]
+        found = [Part(Deed("press", self.button(button)), button) for button in self.buttons]
         if self.script.task == "Q4":
             found += [
                 Part(Deed("tap", f"the {thing.colour} mat"), thing) for thing in self.things if thing.kind == "mat"
@@ -76,7 +76,7 @@ class Stage:
         for thing in self.movable:
             if thing.kind == "block" and thing.size < 0.017:  # hidden under covers: nobody asks for it
                 continue
-            what = self._name(thing, shot)
+            what = self.name_of(thing, shot)
             found.append(Part(Deed("lift", what), thing))
             origin = self.place_of(thing, shot)
             if origin is None:
@@ -94,7 +94,7 @@ class Stage:
             return [place for place in self.places.values() if "slot" in place.name]
         return [place for place in self.places.values() if "slot" not in place.name]
 
-    def _button(self, button: Thing) -> str:
+    def button(self, button: Thing) -> str:
         if self.script.task == "R2":
             row = sorted(self.buttons, key=lambda one: one.at[1])
             return f"the {SIDES[row.index(button)]} button"
@@ -103,7 +103,7 @@ class Stage:
     def _plain(self, thing: Thing) -> str:
         return f"the tube with the {thing.colour} cap" if thing.kind == "tube" else f"the {thing.colour} {thing.kind}"
 
-    def _name(self, thing: Thing, shot: Shot) -> str:
+    def name_of(self, thing: Thing, shot: Shot) -> str:
         """With its side, where several look alike."""
         alike = [one for one in self.movable if (one.kind, one.colour) == (thing.kind, thing.colour)]
         if len(alike) == 1:

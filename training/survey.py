@@ -10,6 +10,7 @@ import json
 from bisect import bisect_right
 
 from compass_edge.models import Question
+from compass_edge.roles.schema import record, words
 from compass_edge.sim.deed import Deed, bare
 from compass_edge.sim.shot import Shot
 from training.films import NO_IMAGE, Dice, Films, Sample
@@ -18,6 +19,7 @@ from training.judgement import rest_of
 from training.memory import evidence
 from training.stage import Part, Stage
 
+_SCHEMA = record(start=words(1000))
 _MOST = 8  # entries of a survey
 _ACTION = 0.6  # of frames that show something being done
 
@@ -33,7 +35,7 @@ def survey(films: Films, dice: Dice, *, text: bool) -> Sample:
     entries = [lists[head][at] for at in dice.permutation(len(lists[head]))[:_MOST]]
     names = "; ".join(entry.split(":")[0] for entry in entries)
     question = Question(
-        (f"\n# {head}\n{names}\n\nThe current frame:\n", NO_IMAGE, "\nReply with the JSON object now.\n"), {}
+        (f"\n# {head}\n{names}\n\nThe current frame:\n", NO_IMAGE, "\nReply with the JSON object now.\n"), _SCHEMA
     )
     reply = json.dumps({"start": "; ".join(entries)})
     return Sample(question, [] if text else [(number, films.place[number][frame])], reply, case=head)
