@@ -32,6 +32,7 @@ from training.model import BINS, Size, Tiny, config
 from training.paint import shuffled
 from training.samples import SAMPLERS
 from training.stills import load_stills
+from training.survey import any_frame
 from training.tokenizer import ids_of
 from training.tower import rate
 
@@ -39,17 +40,16 @@ _FRAMES = 60  # of all clips of a process
 _PAINTINGS = 4  # of a film
 _AGREE = 10  # steps from one look at the clock to the next
 _DENSE = 2  # steps from one in which the tower learns, from its labels too, to the next; in a survey it always does
-_TOWER_RATE = 0.4  # of the decoder's: faster, it forgets what its labels taught it
+_TOWER_RATE = 0.3  # of the decoder's, except where it learns its labels alone: faster, it forgets what they taught it
 # Of the decoder's: queries and keys have unit length, and how sharply one looks at another is this weight alone.
 _SHARPNESS_RATE = 8.0
 _LABELS = 4.0  # weight of the tower's labels: a mean over all classes, of which a patch has few
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often: as the course begins, and as it ends.
 MIX = (
-    ("clip", False, 0, 0.10, 0.20), ("verify", False, 9, 0.20, 0.31), ("verify", True, 12, 0.03, 0.02),
-    ("survey", False, 16, 0.22, 0.10), ("look", False, 12, 0.02, 0.02),
-    ("first", False, 6, 0.07, 0.09), ("first", True, 12, 0.18, 0.11),
-    ("next", False, 8, 0.06, 0.07), ("next", True, 10, 0.11, 0.07), ("review", True, 8, 0.01, 0.01),
+    ("dense", False, 32, 0.36, 0.14), ("clip", False, 0, 0.08, 0.18), ("verify", False, 9, 0.17, 0.30), ("verify", True, 12, 0.02, 0.01),
+    ("survey", False, 16, 0.18, 0.12), ("look", False, 12, 0.02, 0.02), ("first", False, 6, 0.05, 0.08), ("first", True, 12, 0.06, 0.07),
+    ("next", False, 8, 0.03, 0.05), ("next", True, 10, 0.03, 0.04), ("review", True, 8, 0.01, 0.01),
 )  # fmt: skip
 Both = tuple[Tensor | None, Tensor | None]
 
@@ -202,7 +202,31 @@ class Lesson:
         kind, text, count, *_ = MIX[self.choose.choice(len(MIX), p=chances / chances.sum())]
         outside = kind == "first" and self.choose.random() < _OUTSIDE
         films = self.material.doors if outside else self.material.films
-        samples = drawn(films, kind, text, count, self.dice, self.choose.random())
+        window = self.choose.random()
+        if kind == "dense":
+            loss, told = self._labels(count)
+        else:
+            loss, told = self._sampled(kind, films, drawn(films, kind, text, count, self.dice, window))
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.crew.average(self.parameters, 1.0)
+        for group in self.optimizer.param_groups:
+            share = 1.0 if kind == "dense" and group["share"] == _TOWER_RATE else group["share"]
+            group["lr"] = share * rate(self.step, self.behind, self.given.rate, hold=self.given.hold)
+        self.optimizer.step()
+        self.step += 1
+        return kind + " text" * text, told
+
+    def _labels(self, count: int) -> tuple[Tensor, float]:
+        """The tower alone, on what its labels say."""
+        films = self.material.films
+        chosen = [films.any_step(self.dice) for _ in range(count)]
+        frames = [(number, films.place[number][any_frame(films, number, step, self.dice)]) for number, step in chosen]
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.given.half):
+            self.live.of(frames, self.dice, learn=True, films=films.films)
+        return _LABELS * self.live.loss, float(self.live.loss.detach())
+
+    def _sampled(self, kind: str, films: Films, samples: list[Sample]) -> tuple[Tensor, float]:
         batch = made(samples, self.scribe, self.model)
         both: Both = (None, None)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.given.half):
@@ -210,16 +234,7 @@ class Lesson:
                 learn = kind == "survey" or (kind != "clip" and self.step % _DENSE == 0)
                 both = self.live.of(batch.frames, self.dice, learn=learn, films=films.films)
             loss, told = loss_of(self.model, batch, both, self.scribe.progress)
-        if batch.frames:
-            loss = loss + _LABELS * self.live.loss
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        self.crew.average(self.parameters, 1.0)
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["share"] * rate(self.step, self.behind, self.given.rate, hold=self.given.hold)
-        self.optimizer.step()
-        self.step += 1
-        return kind + " text" * text, told
+        return (loss + _LABELS * self.live.loss if batch.frames else loss), told
 
     def examine(self, count: int) -> dict[str, Any]:
         seen = Fresh(self.model, self.material.judges.films)

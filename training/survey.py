@@ -27,7 +27,7 @@ _ACTION = 0.6  # of frames that show something being done
 def survey(films: Films, dice: Dice, *, text: bool) -> Sample:
     number, step = films.any_step(dice)
     film, stage = films.films[number], films.stages[number]
-    frame = _frame(films, number, step, dice)
+    frame = any_frame(films, number, step, dice)
     shot = film.shots[frame]
     lists = {"Where": _places(stage, shot), "What": _things(stage, film, frame)}
     heads = [head for head, entries in lists.items() if len(entries) > 1]
@@ -41,7 +41,8 @@ def survey(films: Films, dice: Dice, *, text: bool) -> Sample:
     return Sample(question, [] if text else [(number, films.place[number][frame])], reply, case=head)
 
 
-def _frame(films: Films, number: int, step: int, dice: Dice) -> int:
+def any_frame(films: Films, number: int, step: int, dice: Dice) -> int:
+    """Of a film, and more often than not one in which the step is being carried out."""
     film, stage = films.films[number], films.stages[number]
     if dice.random() < _ACTION:
         part, begin, end = stage.part(step), films.begin(number, step), film.ends[step]
