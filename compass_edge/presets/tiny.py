@@ -26,8 +26,8 @@ _VLM_CONTEXT = 4096
 _FEATURES = 128 << 20  # bytes
 _TICKS = 5.0  # a second
 _CURE = (
-    "Its training is not finished, and no release has it yet: in a clone, `python -m training.publish --again training/compass-tiny "
-    "--package compass_edge/tiny` exports what it has learned so far."
+    "Install compass-edge again; or, in a clone, export it again: `python -m training.publish --again training/compass-tiny --package "
+    "compass_edge/tiny`."
 )
 
 

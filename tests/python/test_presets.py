@@ -69,7 +69,7 @@ def test_missing_files_are_something_to_install(folder: Path, missing: str) -> N
 
 def test_missing_settings_are_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiny, "FOLDER", tmp_path)
-    with pytest.raises(EnvironmentFault, match=r"settings\.json' is not there\. Its training is not finished"):
+    with pytest.raises(EnvironmentFault, match=r"settings\.json' is not there\. Install compass-edge again"):
         tiny.settings(10.0)
 
 
