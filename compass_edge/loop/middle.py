@@ -4,7 +4,8 @@ It must show the step being carried out: a button is down for two frames of a fi
 (0.9: nine tenths of the step are behind it) they say when that is: the frame whose score lies nearest to how far such a step has
 come when it shows itself. Without such numbers it is half way in time, and for a brief interaction where P's curve rose most.
 
-After each rejection it is the next nearest: V may have been shown the wrong moment.
+V may have been shown the wrong moment: after each rejection it is another frame, ever further from the first in time, earlier ones
+first. Those whose scores are next nearest are no help: they lie together, where P's curve is flat.
 """
 
 from __future__ import annotations
@@ -46,8 +47,10 @@ class MiddleRule:
         """Of the frames between, at least one, the one to show."""
         aim = {"lasting": self.lasting, "brief": self.brief, "observation": self.observation}[completion]
         if aim is not None:
-            nearest = sorted(between, key=lambda scored: (off(scored.score, aim), -scored.frame.seq))
-            return nearest[min(rejections, len(nearest) - 1)].frame
+            places = range(len(between))
+            nearest = min(places, key=lambda at: (off(between[at].score, aim), -at))
+            around = sorted(places, key=lambda at: (abs(at - nearest), at > nearest))
+            return between[around[min(rejections, len(around) - 1)]].frame
         if completion != "brief":
             return between[len(between) // 2].frame
         rises = [b.score - a for a, b in zip((0.0, *(scored.score for scored in between)), between, strict=False)]

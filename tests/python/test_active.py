@@ -80,11 +80,12 @@ class TestDuring:
         state = after(IN_FLIGHT, scored(1, 0.5, 0.9, 0.9, 0.9, 1.0))
         assert state.the_step.during(mark(5), MiddleRule(lasting=0.9)) == mark(4)
 
-    def test_each_rejection_tries_the_next_nearest(self) -> None:
-        between = after(IN_FLIGHT, scored(1, *[tenth / 10 for tenth in range(1, 8)])).the_step.clip
-        rule = MiddleRule(lasting=0.52)
-        tried = [rule.choose(between, "lasting", rejections).seq // 10 for rejections in range(9)]
-        assert tried == [5, 4, 6, 3, 2, 1, 7, 7, 7], "too late is worse than too early"
+    def test_each_rejection_goes_further_from_the_nearest_earlier_frames_first(self) -> None:
+        """A button is down before P is sure; where P is sure its scores are all alike."""
+        between = after(IN_FLIGHT, scored(1, 0.2, 0.4, 0.6, 0.91, 0.92, 0.92, 0.92)).the_step.clip
+        rule = MiddleRule(brief=0.9)
+        tried = [rule.choose(between, "brief", rejections).seq // 10 for rejections in range(9)]
+        assert tried == [4, 3, 5, 2, 6, 1, 7, 7, 7]
 
     @pytest.mark.parametrize(
         ("values", "said"),
