@@ -42,6 +42,14 @@ class Scribe:
             token for token in range(self.tokenizer.size)
             if token not in self.tokenizer.added and _FORCED.fullmatch(self.tokenizer.decode([token]))
         }  # fmt: skip
+        self._asides = [
+            0.0 if token in self.tokenizer.added else max(_PLAIN_WEIGHT, _telling(self.tokenizer.decode([token])))
+            for token in range(self.tokenizer.size)
+        ]
+
+    def asides(self, prompt: Sequence[int]) -> list[float]:
+        """What each token of a prompt weighs as a prediction: most of its words are copied from words before them."""
+        return [self._asides[token] for token in prompt]
 
     def prompt(self, question: Question, *, pictures: bool) -> list[int]:
         ids, text = [self.start], "user\n"
@@ -65,42 +73,48 @@ class Scribe:
             piece = self.tokenizer.decode([token])
             if token in self._glue:
                 weight = next((value for name, value in _WEIGHTS.items() if name in piece), _PLAIN_WEIGHT)
-            telling = _TELLING_WEIGHT if _TELLING.fullmatch(piece.strip()) else 0.0
-            shown = _SEEN_WEIGHT if at + len(piece) - 1 in seen else max(weight, telling)
+            shown = _SEEN_WEIGHT if at + len(piece) - 1 in seen else max(weight, _telling(piece))
             weights.append(0.0 if at < given else 0.1 if token in self._glue and "{" not in piece else shown)
             at += len(piece)
         return ([*ids, self.end], [*weights, 0.2]) if text.endswith("}") else (ids, weights)
+
+
+def _telling(piece: str) -> float:
+    return _TELLING_WEIGHT if _TELLING.fullmatch(piece.strip()) else 0.0
 
 
 @dataclass(slots=True)
 class Batch:
     ids: Tensor  # [B, T]
     positions: Tensor  # [3, B, T]
-    weights: Tensor  # [B, T]: of each token as a prediction
+    weights: Tensor  # [B, T]: of each token of a reply as a prediction
+    asides: Tensor  # [B, T]: of each token of a prompt
     frames: list[tuple[int, int]]
     progress: Tensor  # of all clips' frames in a row
     counts: Tensor
 
 
 def made(samples: Sequence[Sample], scribe: Scribe, model: Tiny) -> Batch:
-    rows: list[tuple[list[int], list[float]]] = []
+    rows: list[tuple[list[int], list[float], list[float]]] = []
     for sample in samples:
         if sample.question is None:
             ids = scribe.clip(sample.sentence, len(sample.frames))
-            rows.append((ids, [0.0] * len(ids)))
+            rows.append((ids, [], []))
         else:
             prompt = scribe.prompt(sample.question, pictures=bool(sample.frames))
             reply, weights = scribe.reply(sample.reply, sample.given)
-            rows.append((prompt + reply, [0.0] * len(prompt) + weights))
-    length = max(len(ids) for ids, _ in rows)
+            rows.append((prompt + reply, [0.0] * len(prompt) + weights, scribe.asides(prompt)))
+    length = max(len(ids) for ids, *_ in rows)
     ids = torch.zeros(len(rows), length, dtype=torch.long)
-    weights, positions = torch.zeros(len(rows), length), torch.zeros(3, len(rows), length, dtype=torch.long)
-    for at, (row, weight) in enumerate(rows):
+    weights, asides = torch.zeros(2, len(rows), length)
+    positions = torch.zeros(3, len(rows), length, dtype=torch.long)
+    for at, (row, weight, aside) in enumerate(rows):
         ids[at, : len(row)] = torch.tensor(row)
-        weights[at, : len(row)] = torch.tensor(weight)
+        weights[at, : len(weight)] = torch.tensor(weight)
+        asides[at, : len(aside)] = torch.tensor(aside)
         positions[:, at, : len(row)] = torch.from_numpy(model.positions(row))
     return Batch(
-        ids, positions, weights, [frame for sample in samples for frame in sample.frames],
+        ids, positions, weights, asides, [frame for sample in samples for frame in sample.frames],
         torch.from_numpy(np.concatenate([sample.progress for sample in samples])),
         torch.from_numpy(np.concatenate([sample.counts for sample in samples])),
     )  # fmt: skip

@@ -15,9 +15,18 @@ _OVER = 0.06  # metres aside within which a carried thing is over its goal
 
 
 def clip(films: Films, dice: Dice, *, most: int = 40) -> Sample:
-    """The frames since a step began, as the loop hands them to P, under the step's sentence or another one."""
+    """Under the step's sentence or another one."""
+    right, *wrong = clips(films, dice, most=most)
+    return wrong[dice.integers(len(wrong))] if wrong and dice.random() < _WRONG else right
+
+
+def clips(films: Films, dice: Dice, *, most: int = 40) -> list[Sample]:
+    """The frames since a step began, as the loop hands them to P, under the step's sentence and then under others.
+
+    Nothing but the sentence tells one from the other.
+    """
     if dice.random() < 0.1:
-        return _episode_clip(films, dice, most)
+        return [_episode_clip(films, dice, most)]
     if dice.random() < 0.6:  # more clips of fewer frames: the frames of one clip teach much the same
         most = 14
     number, step = films.any_step(dice)
@@ -34,49 +43,52 @@ def clip(films: Films, dice: Dice, *, most: int = 40) -> Sample:
         else:  # any of them, the first and the last always
             kept = {0, len(ticks) - 1, *dice.permutation(len(ticks))[: most - 2].tolist()}
             ticks = [ticks[at] for at in sorted(kept)]
-    truth = np.array([(min(frame, end) - start) / max(end - start, 1) for frame in ticks], np.float32)
-    known = np.ones(len(ticks), np.float32)
-    part, case = stage.part(step), "right"
+    frames, since = (
+        [(number, films.place[number][frame]) for frame in ticks],
+        [(frame - start) // EVERY for frame in ticks],
+    )
+    part = stage.part(step)
     sentence = part.deed.subtask().sentence
     if dice.random() < 0.3:
         sentence = film.script.steps[step].sentence  # with all its context
-    if dice.random() < _WRONG:
-        wrong = _wrong(stage, part, film, begin, dice)
-        if wrong is not None:
-            part, diverges, case = wrong
-            sentence = part.deed.subtask().sentence
-            known = np.array([float(frame >= diverges) for frame in ticks], np.float32)
-            rest = rest_of(part, film.shots, begin)
-            shows = evidence(stage, part, film, begin, ticks[-1], rest)
-            judged = [judge(stage, part, film.shots[start], film.shots[shows[len(shows) // 2] if shows else start], film.shots[frame], rest)
-                      for frame in (ticks[-1],)]  # fmt: skip
-            if judged[0].verdict != "not_done":  # it is true of the clip after all
-                known[:] = 0.0
-                known[0] = 1.0
-            truth = np.zeros(len(ticks), np.float32)
-            known[0] = 1.0
-    return Sample(None, [(number, films.place[number][frame]) for frame in ticks], sentence=sentence, progress=truth, counts=known,
-                  case=case, about=(part.deed.kind, [(frame - start) // EVERY for frame in ticks]))  # fmt: skip
+    truth = np.array([(min(frame, end) - start) / max(end - start, 1) for frame in ticks], np.float32)
+    found = [Sample(None, frames, sentence=sentence, progress=truth, counts=np.ones(len(ticks), np.float32), case="right",
+                    about=(part.deed.kind, since))]  # fmt: skip
+    for other, diverges, case in _wrong(stage, part, film, begin, dice):
+        known = np.array([float(frame >= diverges) for frame in ticks], np.float32)
+        if _came_true(stage, other, film, begin, ticks):
+            known[:] = 0.0
+        known[0] = 1.0
+        found.append(Sample(None, frames, sentence=other.deed.subtask().sentence, progress=np.zeros(len(ticks), np.float32),
+                            counts=known, case=case, about=(other.deed.kind, since)))  # fmt: skip
+    return found
 
 
-def _wrong(stage: Stage, part: Part, film: Footage, begin: int, dice: Dice) -> tuple[Part, int, str] | None:
-    """Another deed, and the frame from which the film can no longer be doing it."""
-    others = [
-        one for one in stage.others(film.shots[begin]) if one.deed.subtask().sentence != part.deed.subtask().sentence
-    ]
-    same = [one for one in others if one.thing is not None and one.thing == part.thing]
-    pool = same if same and dice.random() < 0.5 else others
-    if not pool:
-        return None
-    other = pool[dice.integers(len(pool))]
-    end = next(one for one in film.ends if one > begin)
-    if other.thing is not None and other.thing == part.thing:
-        if other.deed.kind == part.deed.kind == "lift":
-            return None
-        return other, _parted(part, film, begin, end), "same thing"
+def _came_true(stage: Stage, part: Part, film: Footage, begin: int, ticks: list[int]) -> bool:
     rest = rest_of(part, film.shots, begin)
-    shows = evidence(stage, part, film, begin, end, rest)
-    return other, shows[0] if shows else end, "other thing"
+    shows = evidence(stage, part, film, begin, ticks[-1], rest)
+    during = shows[len(shows) // 2] if shows else ticks[0]
+    three = (film.shots[frame] for frame in (ticks[0], during, ticks[-1]))
+    return judge(stage, part, *three, rest).verdict != "not_done"
+
+
+def _wrong(stage: Stage, part: Part, film: Footage, begin: int, dice: Dice) -> list[tuple[Part, int, str]]:
+    """Up to two other deeds, one of them about the same thing, and the frames from which the film can no longer be doing them."""
+    sentence, end = part.deed.subtask().sentence, next(one for one in film.ends if one > begin)
+    others = [one for one in stage.others(film.shots[begin]) if one.deed.subtask().sentence != sentence]
+    same = [
+        one
+        for one in others
+        if one.thing is not None and one.thing == part.thing and not one.deed.kind == part.deed.kind == "lift"
+    ]
+    rest = [one for one in others if one.thing is None or one.thing != part.thing]
+    found = []
+    if same:
+        found.append((same[dice.integers(len(same))], _parted(part, film, begin, end), "same thing"))
+    if rest:
+        shows = evidence(stage, part, film, begin, end, rest_of(part, film.shots, begin))
+        found.append((rest[dice.integers(len(rest))], shows[0] if shows else end, "other thing"))
+    return found
 
 
 def _parted(part: Part, film: Footage, begin: int, end: int) -> int:

@@ -38,8 +38,12 @@ class Live:
 
     def of(self, frames: list[tuple[int, int]], dice: np.random.Generator, *, learn: bool,
            films: list[Footage] | None = None) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        """With `learn`, gradients go through the tower, and its labels are asked for. One film's frames are moved alike."""
-        films = films or self._films
+        """With `learn`, gradients go through the tower, and its labels are asked for. One film's frames are moved alike.
+
+        A frame that several samples show is looked at once.
+        """
+        films, asked = films or self._films, frames
+        frames = list(dict.fromkeys(asked))
         seeds = {film: int(dice.integers(1 << 30)) for film, _ in frames}
         shown = [
             moved(films[film].picture(at), films[film].maps[at], np.random.default_rng(seeds[film]))
@@ -57,4 +61,6 @@ class Live:
             self.loss = self._heads.loss(
                 features, taps, states, torch.from_numpy(wanted), self._model.order, torch.from_numpy(hands)
             )
-        return features, taps
+        place = {frame: at for at, frame in enumerate(frames)}
+        rows = torch.tensor([place[frame] for frame in asked])
+        return features[rows], taps[rows]

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from training.batch import Batch, Scribe, made
 from training.checkpoint import states_of
-from training.clips import clip
+from training.clips import clips
 from training.crew import Crew, launched
 from training.dense import DenseHeads
 from training.examine import examine
@@ -30,13 +30,13 @@ from training.films import Films, Sample
 from training.footage import Footage, load
 from training.model import BINS, Size, Tiny, config
 from training.paint import shuffled
-from training.samples import SAMPLERS
+from training.samples import family
 from training.stills import load_stills
 from training.survey import any_frame
 from training.tokenizer import ids_of
 from training.tower import rate
 
-_FRAMES = 60  # of all clips of a process
+_FRAMES = 66  # of all clips of a process
 _PAINTINGS = 4  # of a film
 _AGREE = 10  # steps from one look at the clock to the next
 _DENSE = 2  # steps from one in which the tower learns, from its labels too, to the next; in a survey it always does
@@ -44,12 +44,13 @@ _TOWER_RATE = 0.3  # of the decoder's, except where it learns its labels alone: 
 # Of the decoder's: queries and keys have unit length, and how sharply one looks at another is this weight alone.
 _SHARPNESS_RATE = 8.0
 _LABELS = 4.0  # weight of the tower's labels: a mean over all classes, of which a patch has few
+_ASIDE = 0.3  # weight of the words of prompts: plans, memories and steps are full of words that are copied
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often: as the course begins, and as it ends.
 MIX = (
-    ("dense", False, 32, 0.36, 0.14), ("clip", False, 0, 0.08, 0.18), ("verify", False, 9, 0.17, 0.30), ("verify", True, 12, 0.02, 0.01),
-    ("survey", False, 16, 0.18, 0.12), ("look", False, 12, 0.02, 0.02), ("first", False, 6, 0.05, 0.08), ("first", True, 12, 0.06, 0.07),
-    ("next", False, 8, 0.03, 0.05), ("next", True, 10, 0.03, 0.04), ("review", True, 8, 0.01, 0.01),
+    ("dense", False, 32, 0.08, 0.03), ("clip", False, 0, 0.18, 0.22), ("verify", False, 5, 0.25, 0.31), ("verify", True, 12, 0.02, 0.01),
+    ("survey", False, 14, 0.16, 0.10), ("look", False, 12, 0.02, 0.02), ("first", False, 6, 0.09, 0.11), ("first", True, 8, 0.08, 0.06),
+    ("next", False, 8, 0.05, 0.07), ("next", True, 8, 0.06, 0.05), ("review", True, 8, 0.01, 0.02),
 )  # fmt: skip
 Both = tuple[Tensor | None, Tensor | None]
 
@@ -75,18 +76,19 @@ def drawn(films: Films, kind: str, text: bool, count: int, dice: np.random.Gener
 
     `window`, 0 to 1: how long they are among their like, the same in all processes, so that none waits for another.
     """
-    if (
-        kind != "clip"
-    ):  # of twice as many, neighbours in length: what is filled up to the longest is computed for nothing
-        some = sorted((SAMPLERS[kind](films, dice, text=text) for _ in range(2 * count)), key=_length)
+    if kind != "clip":
+        # Of twice as many, neighbours in length: what is filled up to the longest is computed for nothing.
+        some = sorted((family(films, kind, dice, text=text) for _ in range(2 * count)), key=lambda one: _length(one[0]))
         first = round(window * count)
-        return some[first : first + count]
-    found = [sorted((clip(films, dice) for _ in range(4)), key=lambda one: len(one.frames))[min(int(window * 4), 3)]]
-    while sum(len(one.frames) for one in found) + len(found[0].frames) <= _FRAMES and len(found) < 12:
-        one = clip(films, dice)
-        if abs(len(one.frames) - len(found[0].frames)) <= 0.2 * len(found[0].frames):
-            found.append(one)
-    return found
+        return [sample for one in some[first : first + count] for sample in one]
+    pivot = sorted((clips(films, dice) for _ in range(4)), key=lambda one: len(one[0].frames))[min(int(window * 4), 3)]
+    found, length = list(pivot), len(pivot[0].frames)
+    while len(found) * length <= _FRAMES:
+        one = clips(films, dice)
+        if abs(len(one[0].frames) - length) <= 0.2 * length:
+            found += one
+    most = max(_FRAMES // length, 2)
+    return found[:most]
 
 
 def _length(sample: Sample) -> int:
@@ -99,14 +101,12 @@ def loss_of(model: Tiny, batch: Batch, both: Both, mark: int) -> tuple[Tensor, f
     hidden = model.decoder(batch.ids, batch.positions, *both)
     if len(batch.progress):
         return _progress_loss(model, hidden[batch.ids == mark], batch)
-    counted = batch.weights[:, 1:] > 0
-    logits, wanted, weight = (
-        model.logits(hidden[:, :-1][counted]).float(),
-        batch.ids[:, 1:][counted],
-        batch.weights[:, 1:][counted],
-    )
-    cross = (F.cross_entropy(logits, wanted, reduction="none") * weight).sum() / weight.sum()
-    return cross, float((logits.argmax(-1) == wanted).float().mean())
+    counted = batch.weights[:, 1:] + batch.asides[:, 1:] > 0
+    logits, wanted = model.logits(hidden[:, :-1][counted]).float(), batch.ids[:, 1:][counted]
+    cross = F.cross_entropy(logits, wanted, reduction="none")
+    weight, aside = batch.weights[:, 1:][counted], batch.asides[:, 1:][counted]
+    told = float((logits.argmax(-1) == wanted)[weight > 0].float().mean())
+    return (cross * weight).sum() / weight.sum() + _ASIDE * (cross * aside).sum() / aside.sum(), told
 
 
 def _progress_loss(model: Tiny, at: Tensor, batch: Batch) -> tuple[Tensor, float]:
@@ -231,7 +231,7 @@ class Lesson:
         both: Both = (None, None)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.given.half):
             if batch.frames:
-                learn = kind == "survey" or (kind != "clip" and self.step % _DENSE == 0)
+                learn = kind == "survey" or self.step % _DENSE == 0
                 both = self.live.of(batch.frames, self.dice, learn=learn, films=films.films)
             loss, told = loss_of(self.model, batch, both, self.scribe.progress)
         return (loss + _LABELS * self.live.loss if batch.frames else loss), told

@@ -13,7 +13,7 @@ from compass_edge.models import Question
 from compass_edge.roles.schema import record, words
 from compass_edge.sim.deed import Deed, bare
 from compass_edge.sim.shot import Shot
-from training.films import NO_IMAGE, Dice, Films, Sample
+from training.films import NO_IMAGE, Dice, Films, Frame, Sample
 from training.footage import EVERY, Footage
 from training.judgement import rest_of
 from training.memory import evidence
@@ -25,20 +25,30 @@ _ACTION = 0.6  # of frames that show something being done
 
 
 def survey(films: Films, dice: Dice, *, text: bool) -> Sample:
+    found = surveys(films, dice, text=text)
+    return found[dice.integers(len(found))]
+
+
+def surveys(films: Films, dice: Dice, *, text: bool = False) -> list[Sample]:
+    """Of one frame: its places, its things, or both."""
     number, step = films.any_step(dice)
     film, stage = films.films[number], films.stages[number]
     frame = any_frame(films, number, step, dice)
     shot = film.shots[frame]
     lists = {"Where": _places(stage, shot), "What": _things(stage, film, frame)}
-    heads = [head for head, entries in lists.items() if len(entries) > 1]
-    head = heads[dice.integers(len(heads))] if heads else "Where"
-    entries = [lists[head][at] for at in dice.permutation(len(lists[head]))[:_MOST]]
+    heads = [head for head, entries in lists.items() if len(entries) > 1] or ["Where"]
+    shown = [] if text else [(number, films.place[number][frame])]
+    return [_listed(head, lists[head], shown, dice) for head in heads]
+
+
+def _listed(head: str, there: list[str], shown: list[Frame], dice: Dice) -> Sample:
+    entries = [there[at] for at in dice.permutation(len(there))[:_MOST]]
     names = "; ".join(entry.split(":")[0] for entry in entries)
     question = Question(
         (f"\n# {head}\n{names}\n\nThe current frame:\n", NO_IMAGE, "\nReply with the JSON object now.\n"), _SCHEMA
     )
     reply = json.dumps({"start": "; ".join(entries)})
-    return Sample(question, [] if text else [(number, films.place[number][frame])], reply, case=head)
+    return Sample(question, shown, reply, case=head)
 
 
 def any_frame(films: Films, number: int, step: int, dice: Dice) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compass_edge.loop.plan import Fact
 from compass_edge.roles import verifier
@@ -43,7 +43,7 @@ def _moments(films: Films, dice: Dice) -> Moments | None:
     shows = [frame for frame in evidence(stage, part, film, start, end, rest) if frame % EVERY == 0]
     late = EVERY * int(dice.integers(0, 4))
     candidate = min(tick_at(end) + late, following) // EVERY * EVERY
-    case = ("finished", "early", "other", "before", "any")[int(dice.choice(5, p=(0.28, 0.14, 0.32, 0.08, 0.18)))]
+    case = ("finished", "early", "other", "before", "any")[int(dice.choice(5, p=(0.38, 0.14, 0.22, 0.08, 0.18)))]
     if case == "early":
         candidate = start + EVERY * int(dice.integers(1, max((end - start) // EVERY, 2)))
         if dice.random() < 0.4:  # nearly done
@@ -81,18 +81,38 @@ def _any_moments(films: Films, dice: Dice, number: int, step: int) -> Moments:
 
 def _another(stage: Stage, part: Part, shot: Shot, dice: Dice) -> Part | None:
     """Something else about the same thing, something alike, or anything that the table allows."""
-    others = stage.others(shot)
-    same = [one for one in others if one.thing is not None and one.thing == part.thing and one.deed != part.deed]
-    alike = [one for one in others if one.deed.kind == part.deed.kind and one.deed != part.deed]
+    others = [one for one in stage.others(shot) if one.deed != part.deed]
+    same = [one for one in others if one.thing is not None and one.thing == part.thing]
+    alike = [one for one in others if one.deed.kind == part.deed.kind]
     pool = (same, alike, others)[dice.integers(3)] or others
     return pool[dice.integers(len(pool))] if pool else None
 
 
 def verify(films: Films, dice: Dice, *, text: bool) -> Sample:
-    """Whether it is done is judged by what the three frames show."""
+    return _asked(films, dice, _some_moments(films, dice), text=text)
+
+
+def verify_twice(films: Films, dice: Dice) -> list[Sample]:
+    """Two deeds and the same three frames: what differs between the replies is what was asked for."""
+    found = _some_moments(films, dice)
+    film, stage = films.films[found.number], films.stages[found.number]
+    asked = [_asked(films, dice, found, text=False)]
+    other = _another(stage, found.part, film.shots[found.frames[0]], dice)
+    if other is not None:
+        rest = rest_of(other, film.shots, found.frames[0])
+        asked.append(_asked(films, dice, replace(found, part=other, rest=rest, case="other"), text=False))
+    return asked
+
+
+def _some_moments(films: Films, dice: Dice) -> Moments:
     found = None
     while found is None:
         found = _moments(films, dice)
+    return found
+
+
+def _asked(films: Films, dice: Dice, found: Moments, *, text: bool) -> Sample:
+    """Whether it is done is judged by what the three frames show."""
     film, stage, part = films.films[found.number], films.stages[found.number], found.part
     start, during, candidate = (film.shots[frame] for frame in found.frames)
     judged = judge(stage, part, start, during, candidate, found.rest)

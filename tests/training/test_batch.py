@@ -16,11 +16,12 @@ from compass_edge.engines.chat import Chat
 from compass_edge.engines.constraint import Grammars
 from compass_edge.engines.tokenizer import Tokenizer
 from compass_edge.roles import orienter, verifier
-from training.batch import Scribe
-from training.clips import clip
+from training.batch import Scribe, made
+from training.clips import clip, clips
 from training.films import Films, Sample
-from training.model import VISUAL
-from training.samples import SAMPLERS
+from training.model import VISUAL, Size, Tiny, config
+from training.samples import SAMPLERS, family
+from training.tokenizer import ids_of
 
 FOLDER = Path(__file__).parents[2] / "training" / "compass-tiny"
 TASKS = ("S1", "S4", "S8", "Q2", "R1", "R7")
@@ -97,3 +98,36 @@ def test_a_clip_begins_at_nothing_and_ends_done_unless_the_sentence_is_wrong(fil
             assert sample.progress.max() == 0
         elif sample.case == "right":
             assert sample.progress[-1] == 1
+
+
+@pytest.mark.parametrize("kind", ["verify", "survey"])
+def test_a_family_asks_different_things_about_the_same_frames(films: Films, kind: str) -> None:
+    dice, sizes = np.random.default_rng(4), set()
+    for _ in range(40):
+        several = family(films, kind, dice, text=False)
+        sizes.add(len(several))
+        assert all(sample.frames == several[0].frames for sample in several)
+        assert len({sample.question.parts for sample in several if sample.question is not None}) == len(several)
+    assert sizes == {1, 2}
+
+
+def test_the_same_clip_goes_nowhere_under_other_sentences(films: Films) -> None:
+    dice = np.random.default_rng(5)
+    for right, *wrong in (clips(films, dice) for _ in range(100)):
+        assert right.case in ("right", "episode")
+        for sample in wrong:
+            assert sample.frames == right.frames
+            assert sample.sentence != right.sentence
+            assert sample.progress.max() == 0
+            assert sample.counts[0] == 1
+
+
+def test_the_words_of_a_prompt_are_learned_beside_the_reply(films: Films) -> None:
+    scribe = Scribe(FOLDER)
+    model = Tiny(config(Size(), scribe.tokenizer.size, ids_of(scribe.tokenizer)))
+    batch = made(some(films, "next", text=False, count=6), scribe, model)
+    assert not ((batch.weights > 0) & (batch.asides > 0)).any()
+    learned = {scribe.tokenizer.decode([token]) for token in batch.ids[batch.asides > 0].tolist()}
+    assert any("block" in piece or "button" in piece for piece in learned)
+    assert not learned & {"<|image_pad|>", "<|im_start|>", "<|im_end|>"}
+    assert (batch.asides[batch.ids == model.image] == 0).all()
