@@ -15,7 +15,7 @@ from compass_edge.loop.plan import Fact, Plan, Subtask
 from compass_edge.models import Image, Question
 from compass_edge.roles import reply
 from compass_edge.roles.context import memory_parts, plan_part, task_part
-from compass_edge.roles.edits import edits_schema, extend, new_plan, revise, steps_schema
+from compass_edge.roles.edits import OUTCOME, edits_schema, extend, new_plan, revise, steps_schema
 from compass_edge.roles.quote import quote
 from compass_edge.roles.reply import InvalidReply, said
 from compass_edge.roles.schema import Schema, choice, flag, record, several, whole, words
@@ -102,7 +102,8 @@ def next_step(
 ) -> Question:
     """What is the next open step, and does the plan still fit?"""
     satisfied = ", ".join(str(step.id) for step in plan.steps if step.satisfied) or "none"
-    step = plan.next_open.id if plan.next_open else "none"
+    following = plan.next_open
+    step = f"{following.id}, {quote(following.outcome, OUTCOME)}" if following else "none"
     ask = _NEXT.format(satisfied=satisfied, step=step) + tau * _TAU
     context = _context(instruction, plan, memory, max_steps)
     return _question(context, ask, frame, repair=repair, schema=_next_schema(tau, max_steps), max_tokens=1536)

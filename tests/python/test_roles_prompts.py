@@ -109,8 +109,9 @@ class TestContent:
 
     def test_the_next_question_names_the_step_at_hand(self) -> None:
         asked = text(next_step(PLAN.satisfy(1)))
-        assert "Satisfied steps: 1. Next open step: 2." in asked
-        assert "Satisfied steps: none. Next open step: 1." in text(next_step())
+        first, second = (step.outcome for step in PLAN.steps[:2])
+        assert f'Satisfied steps: 1. Next open step: 2, "{second}".' in asked
+        assert f'Satisfied steps: none. Next open step: 1, "{first}".' in text(next_step())
 
     def test_a_repair_is_told_only_when_there_is_one(self) -> None:
         assert "refused" not in text(next_step())
