@@ -1,4 +1,4 @@
-"""Draws the learning curves of a run.
+"""Draws the learning curves of a run: what was logged of training, and the examinations where there were some.
 
 python -m training.plot ROLES.jsonl OUT.png
 """
@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
-_PANELS = (
-    ("Verifier", ("verify right", "verify false accept", "verify false reject")),
-    ("Orienter", ("first plan", "first objects", "next subtask")),
-    (
-        "progress: mean error, and score under a wrong sentence",
-        ("clip right", "clip episode", "clip same thing", "clip other thing"),
-    ),
+_Line = dict[str, Any]
+_TRAINED = (
+    ("tokens of replies that are wrong", ("verify", "survey", "first", "first text", "next", "next text")),
+    ("error of progress, right and wrong sentences", ("clip",)),
+    ("loss of the tower's labels", ("dense",)),
+)
+_EXAMINED = (
+    "examined on tuning seeds",
+    ("verify right", "verify false accept", "first plan", "next subtask", "clip right", "clip same thing"),
 )
 
 
@@ -26,19 +29,36 @@ def main() -> int:
     from matplotlib import pyplot as plt
 
     lines = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
-    examined = [line for line in lines if "verify right" in line]
-    figure, axes = plt.subplots(1, len(_PANELS), figsize=(13, 3.6), constrained_layout=True)
-    for axis, (title, names) in zip(axes, _PANELS, strict=True):
+    panels = [*_TRAINED, *[_EXAMINED] * any("verify right" in line for line in lines)]
+    figure, axes = plt.subplots(1, len(panels), figsize=(3.6 * len(panels), 3.4), constrained_layout=True)
+    for axis, (title, names) in zip(axes, panels, strict=True):
+        examined = title == _EXAMINED[0]
         for name in names:
-            known = [(line["step"], line[name][0]) for line in examined if name in line]
-            axis.plot(*zip(*known, strict=True), marker="o", markersize=3, label=name) if known else None
+            known = _examined(lines, name) if examined else _trained(lines, name)
+            if known:
+                axis.plot(
+                    *zip(*known, strict=True), linewidth=1.2, label=name, marker="o" if examined else "", markersize=4
+                )
         axis.set_title(title, fontsize=9)
-        axis.set_xlabel("step")
-        axis.set_ylim(0, 1 if title != _PANELS[2][0] else 0.6)
-        axis.grid(alpha=0.3)
+        axis.set_xlabel("minutes on 2 cores", fontsize=8)
+        axis.tick_params(labelsize=7)
+        if examined:
+            axis.set_ylim(0, 1)
+        else:
+            axis.set_yscale("log")
+        axis.grid(alpha=0.3, which="both")
         axis.legend(fontsize=7, frameon=False)
     figure.savefig(sys.argv[2], dpi=110)
     return 0
+
+
+def _trained(lines: list[_Line], name: str) -> list[tuple[float, float]]:
+    values = [(line["minutes"], line["train"][name]) for line in lines if name in line.get("train", {})]
+    return values if name in ("clip", "dense") else [(at, max(1 - right, 1e-4)) for at, right in values]
+
+
+def _examined(lines: list[_Line], name: str) -> list[tuple[float, float]]:
+    return [(line["minutes"], line[name][0]) for line in lines if name in line]
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ _ASIDE = 0.3  # weight of the words of prompts: plans, memories and steps are fu
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often: as the course begins, and as it ends.
 MIX = (
-    ("dense", False, 32, 0.08, 0.03), ("clip", False, 0, 0.18, 0.22), ("verify", False, 5, 0.25, 0.31), ("verify", True, 12, 0.02, 0.01),
+    ("dense", False, 32, 0.14, 0.08), ("clip", False, 0, 0.18, 0.22), ("verify", False, 5, 0.25, 0.31), ("verify", True, 12, 0.02, 0.01),
     ("survey", False, 14, 0.16, 0.10), ("look", False, 12, 0.02, 0.02), ("first", False, 6, 0.09, 0.11), ("first", True, 8, 0.08, 0.06),
     ("next", False, 8, 0.05, 0.07), ("next", True, 8, 0.06, 0.05), ("review", True, 8, 0.01, 0.02),
 )  # fmt: skip
