@@ -1,17 +1,17 @@
-"""Spans: when each model was at work, measured around its calls. What models answer, and their names, stay as they are."""
+"""Spans: when each model was at work, measured around its calls."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from compass_edge.frames.native import native
 from compass_edge.loop.call import Models
 from compass_edge.loop.events import Role
 from compass_edge.loop.lanes import ROLES
-from compass_edge.models import Cancelled, Clip, OnText, ProgressModel, Question, VisionLanguageModel
+from compass_edge.loop.timed import timed
 
 _MOST = 50_000  # a camera may run for days
 
@@ -34,11 +34,7 @@ class Spans:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def around(self, models: Models) -> Models:
-        return Models(
-            _Talker(self, "orienter", models.orienter),
-            _Scorer(self, models.prm),
-            _Talker(self, "verifier", models.verifier),
-        )
+        return timed(models, self.clock, self.add)
 
     def add(self, role: Role, began_ns: int, calls: int) -> None:
         span = Span(role, began_ns, self.clock(), calls)
@@ -49,46 +45,3 @@ class Spans:
     def busy_s(self) -> dict[Role, float]:
         with self._lock:
             return {role: self._busy_ns[role] / 1e9 for role in ROLES}
-
-
-@dataclass(frozen=True, slots=True)
-class _Scorer:
-    spans: Spans
-    model: ProgressModel
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
-    def max_batch(self) -> int:
-        return self.model.max_batch
-
-    def score(self, clips: Sequence[Clip]) -> Sequence[float]:
-        began_ns = self.spans.clock()
-        try:
-            return self.model.score(clips)
-        finally:
-            self.spans.add("prm", began_ns, len(clips))
-
-
-@dataclass(frozen=True, slots=True)
-class _Talker:
-    spans: Spans
-    role: Role
-    model: VisionLanguageModel
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
-    def max_batch(self) -> int:
-        return self.model.max_batch
-
-    def ask(self, questions: Sequence[Question], on_text: OnText, cancelled: Cancelled) -> Sequence[str]:
-        began_ns = self.spans.clock()
-        try:
-            return self.model.ask(questions, on_text, cancelled)
-        finally:
-            self.spans.add(self.role, began_ns, len(questions))
