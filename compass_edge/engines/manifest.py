@@ -75,6 +75,11 @@ class Manifest:
         content |= {name: record.sha256 for name, record in self.files.items()}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
+    def run_by(self, runtime: str, engines: Mapping[str, EngineRecord]) -> str:
+        """How who runs these engines of it, by part, is called: with another engine it may give other answers."""
+        made = ",".join(engines[part].sha256[:8] for part in sorted(engines))
+        return f"{self.name}@{self.digest[:16]} ({runtime}, {made})"
+
 
 def check_name(name: str) -> str:
     """A model's name is a folder's name and an argument of commands: letters, digits, dots, dashes."""

@@ -224,13 +224,12 @@ def _open_tensorrt(part: Part, folder: Path) -> Any:
 
 
 def _engines_name(manifest: Manifest, board: Board, part: Part) -> str:
-    """As TensorRtBody calls itself: by the engines for this board's chip."""
+    """By the engines for this board's chip."""
     for sm in board.sms:
         records = {record.part: record for record in manifest.engines.values() if record.target == f"sm_{sm}"}
         if records:
             some = next(iter(records.values()))
-            made = ",".join(records[name].sha256[:8] for name in sorted(records))
-            return f"{manifest.name}@{manifest.digest[:16]} ({some.flavour} {some.version}, {some.target}, {made})"
+            return manifest.run_by(f"{some.flavour} {some.version}, {some.target}", records)
     raise EnvironmentFault(
         f"'{part.stored}' must have engines for {' or '.join(f'sm_{sm}' for sm in board.sms)}, and has none. Build them with "
         f"`{build_command(board, part)}`."

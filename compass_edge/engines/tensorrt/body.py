@@ -61,8 +61,7 @@ class TensorRtBody:
         self._grid = (0, 0)  # whose places the device has
         self._seen: OrderedDict[Pass, bool] = OrderedDict()  # shapes that were run, and whether they are recorded
         self._pending = False  # whether patches are still on their way up
-        made = ",".join(records[part].sha256[:8] for part in sorted(records))
-        self._name = f"{manifest.name}@{manifest.digest[:16]} ({device.name}, {made})"
+        self._name = manifest.run_by(device.name, records)
         self.passes = 0  # frames that went through the tower
         self.prefills = 0
 
