@@ -1,6 +1,7 @@
 """A checkpoint of compass-tiny: a folder as any Qwen3-VL has one, in half floats, with RoboMeter's heads and those of the dense labels.
 
-It is what the exports are made of, and what a training can go on with.
+It is what the exports are made of, and what a training can go on with. The progress model has a decoder of its own beside it, and
+the same tower.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from compass_edge.engines.tokenizer import Tokenizer
+from compass_edge.errors import UsageError
 from training.model import BINS, PATCH, SIDE, Size, Tiny, config
 from training.tokenizer import ids_of
 
 _VISUAL = "model.visual."
+_MODEL, _PROGRESS = "model.safetensors", "progress.safetensors"
 _EXPERIMENT = f"""\
 model:
   use_per_frame_progress_token: true
@@ -30,15 +33,22 @@ loss:
 """
 
 
-def write_checkpoint(states: dict[str, dict[str, Tensor]], tokenizer: Path, folder: Path) -> None:
-    """One folder for both kinds of export: a language model with RoboMeter's heads beside it."""
+def write_checkpoint(states: dict[str, Any], progress: dict[str, Any], tokenizer: Path, folder: Path) -> None:
+    """Two models of one tower; `progress` is all of the second one, which must have it too."""
+    own = {name: value for name, value in progress["model"].items() if not name.startswith(_VISUAL)}
+    moved = [
+        name for name, value in progress["model"].items() if name not in own and (value != states["model"][name]).any()
+    ]
+    if moved:
+        raise UsageError(f"Both models must have one tower, and that of the progress model has another {moved[0]}.")
     folder.mkdir(parents=True, exist_ok=True)
     made = config(Size(), Tokenizer(tokenizer).size, ids_of(Tokenizer(tokenizer)))
     model = Tiny(made)
     model.load_state_dict(states["model"])
     made.architectures = ["Qwen3VLForConditionalGeneration"]
     made.save_pretrained(folder)
-    save_file(_halves(model.state_dict()), folder / "model.safetensors")
+    save_file(_halves(model.state_dict()), folder / _MODEL)
+    save_file(_halves(own), folder / _PROGRESS)
     (folder / "training").mkdir(exist_ok=True)
     save_file(_halves(states["heads"]), folder / "training" / "heads.safetensors")
     if tokenizer.resolve() != folder.resolve():
@@ -58,15 +68,25 @@ def write_checkpoint(states: dict[str, dict[str, Tensor]], tokenizer: Path, fold
     (folder / "preprocessor_config.json").write_text(json.dumps(described, indent=2) + "\n")
 
 
-def states_of(path: Path) -> dict[str, Any]:
+def states_of(path: Path, *, progress: bool = False) -> dict[str, Any]:
     """Of a checkpoint folder, or of what a part of the training has saved: `model` or `visual`, and `heads`."""
     if not path.is_dir():
         found: dict[str, Any] = torch.load(path, weights_only=True)
         return found
-    model = {name: value.float() for name, value in load_file(path / "model.safetensors").items()}
+    kept = load_file(path / _MODEL) | (load_file(path / _PROGRESS) if progress else {})
+    model = {name: value.float() for name, value in kept.items()}
     heads = {name: value.float() for name, value in load_file(path / "training" / "heads.safetensors").items()}
     visual = {name.removeprefix(_VISUAL): value for name, value in model.items() if name.startswith(_VISUAL)}
     return {"model": model, "visual": visual, "heads": heads}
+
+
+def write_progress(checkpoint: Path, folder: Path) -> None:
+    """The progress model as a folder of its own, for the exporter."""
+    folder.mkdir(parents=True)
+    for path in checkpoint.iterdir():
+        if path.suffix in (".json", ".jinja", ".yaml"):
+            shutil.copyfile(path, folder / path.name)
+    save_file(load_file(checkpoint / _MODEL) | load_file(checkpoint / _PROGRESS), folder / _MODEL)
 
 
 def _halves(states: dict[str, Tensor]) -> dict[str, Tensor]:

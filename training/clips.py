@@ -27,8 +27,8 @@ def clips(films: Films, dice: Dice, *, most: int = 40) -> list[Sample]:
     """
     if dice.random() < 0.1:
         return [_episode_clip(films, dice, most)]
-    if dice.random() < 0.6:  # more clips of fewer frames: the frames of one clip teach much the same
-        most = 14
+    # Most clips have few frames: the frames of one clip teach much the same.
+    most = min(most, (8, 14, 40)[int(dice.choice(3, p=(0.5, 0.3, 0.2)))])
     number, step = films.any_step(dice)
     film, stage = films.films[number], films.stages[number]
     begin, end = films.begin(number, step), film.ends[step]
@@ -36,18 +36,24 @@ def clips(films: Films, dice: Dice, *, most: int = 40) -> list[Sample]:
     start = tick_at(begin) + EVERY * int(dice.integers(0, 3))
     start = start if start < end else tick_at(begin)
     last = min(tick_at(end) + EVERY * int(dice.integers(0, 6)), following - 1, len(film.shots) - 1)
-    ticks = films.ticks(number, start, last)
+    ticks, part = films.ticks(number, start, last), stage.part(step)
     if len(ticks) > most:
-        if dice.random() < 0.5:
+        if most > 8 and dice.random() < 0.5:
             ticks = [*ticks[: -1 : -(-len(ticks) // most)], ticks[-1]]
-        else:  # any of them, the first and the last always
-            kept = {0, len(ticks) - 1, *dice.permutation(len(ticks))[: most - 2].tolist()}
+        else:  # any of them, the first and the last always, and some that show it: what is brief would be missed
+            shown = set(evidence(stage, part, film, begin, end, rest_of(part, film.shots, begin)))
+            shows = [at for at, frame in enumerate(ticks) if frame in shown]
+            kept = {
+                0,
+                len(ticks) - 1,
+                *dice.permutation(shows)[:2].tolist(),
+                *dice.permutation(len(ticks))[: most - 4].tolist(),
+            }
             ticks = [ticks[at] for at in sorted(kept)]
     frames, since = (
         [(number, films.place[number][frame]) for frame in ticks],
         [(frame - start) // EVERY for frame in ticks],
     )
-    part = stage.part(step)
     sentence = part.deed.subtask().sentence
     if dice.random() < 0.3:
         sentence = film.script.steps[step].sentence  # with all its context

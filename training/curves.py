@@ -92,7 +92,7 @@ def main() -> int:
     given = parser.parse_args()
     scribe = Scribe(given.tokenizer)
     model = Tiny(config(Size(), scribe.tokenizer.size, ids_of(scribe.tokenizer))).eval()
-    model.load_state_dict(states_of(given.checkpoint)["model"])
+    model.load_state_dict(states_of(given.checkpoint, progress=True)["model"])
     curves = step_curves(model, scribe, Films(load(given.footage, lambda key: int(key.split("-")[1]) < 10_000)))
     with given.out.open("w") as file:
         for curve in curves:

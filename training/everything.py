@@ -28,7 +28,10 @@ def main() -> int:
     parser.add_argument("--checkpoint", type=Path, default=Path("training/compass-tiny"))
     parser.add_argument("--crew", type=int, default=2, help="processes, one a core")
     parser.add_argument(
-        "--minutes", type=float, default=MINUTES, help="of the last part, in which all roles are learned"
+        "--minutes",
+        type=float,
+        default=MINUTES,
+        help="of the part in which all roles are learned; P alone has a quarter more",
     )
     parser.add_argument(
         "--half", action="store_true", help="multiply in bfloat16 there: nearly twice as fast where a CPU has it"
@@ -37,16 +40,18 @@ def main() -> int:
     given = parser.parse_args()
     work, crew = given.work, ["--crew", str(given.crew)]
     films, stills, tokenizer = (work / name for name in ("films", "stills", "tokenizer"))
-    tower, even, roles = (work / name for name in ("tower.pt", "balanced.pt", "roles.pt"))
-    course = ["--minutes", given.minutes, *["--half"] * given.half, *crew]
+    tower, even, roles, progress = (work / name for name in ("tower.pt", "balanced.pt", "roles.pt", "progress.pt"))
+    course = [*["--half"] * given.half, *crew]
+    alone = ["--only", "clip", "--minutes", given.minutes / 4, "--rate", 7e-4, "--hold", 0.1]
     for made, part, arguments in (
         (None, "footage", [films, "--films", given.films, *crew]),
         (tokenizer / "tokenizer.json", "vocabulary", [films, tokenizer]),
         (None, "stills", [stills, *crew]),
         (tower, "tower", [films, tower, "--stills", stills, "--steps", TOWER_STEPS, *crew]),
         (even, "balance", [films, tower, even]),
-        (None, "roles", [films, stills, tokenizer, even, roles, *course]),
-        (None, "publish", [roles, tokenizer, given.checkpoint, "--package", given.package]),
+        (None, "roles", [films, stills, tokenizer, even, roles, "--minutes", given.minutes, *course]),
+        (None, "roles", [films, stills, tokenizer, roles, progress, *alone, *course]),
+        (None, "publish", [roles, progress, tokenizer, given.checkpoint, "--package", given.package]),
         (None, "plot", [roles.with_suffix(".jsonl"), work / "learning.png"]),
     ):
         if made is None or not made.exists():

@@ -14,6 +14,7 @@ from compass_edge.models import Image, Question
 from training.footage import EVERY, Footage
 from training.stage import Stage
 
+TAU = 0.9  # of questions with the expected transition: without it nobody could tell what it is good for
 NO_IMAGE = Image("")  # a sample names its frames: a film and the place of a picture in it
 Frame = tuple[int, int]
 Dice = np.random.Generator

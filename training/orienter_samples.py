@@ -11,7 +11,7 @@ from compass_edge.loop.plan import Fact, Plan, Step
 from compass_edge.roles import orienter
 from compass_edge.sim.deed import Deed
 from compass_edge.sim.subtasks import BLINKS, outcomes_of, told
-from training.films import NO_IMAGE, Dice, Films, Frame, Sample
+from training.films import NO_IMAGE, TAU, Dice, Films, Frame, Sample
 from training.memory import fact_of, imagined_fact
 from training.stage import Stage, objects
 from training.wording import Wording, unrelated, wordings
@@ -45,12 +45,13 @@ def plan_of(task: Task) -> Plan:
     return Plan(tuple(steps), issued=len(steps))
 
 
-def _step_fields(deed: Deed) -> dict[str, Any]:
+def _step_fields(deed: Deed, *, tau: bool) -> dict[str, Any]:
     made = deed.subtask()
+    expected = {"tau": made.tau} if tau else {}
     return {
         "subtask": made.sentence,
         "before": made.before,
-        "tau": made.tau,
+        **expected,
         "after": made.after,
         "completion": made.completion,
     }
@@ -60,23 +61,24 @@ def first_look(films: Films, dice: Dice, *, text: bool) -> Sample:
     number = int(dice.integers(len(films.films)))
     film, stage = films.films[number], films.stages[number]
     found = [{"name": name, "count": count} for name, count in objects(stage, film.shots[0])]
-    lost = dice.random() < 0.12
+    lost, tau = dice.random() < 0.12, bool(dice.random() < TAU)
     if lost:
         instruction = unrelated(dice)
         if dice.random() < 0.35:  # of our world, and not on this table
             other = films.films[int(dice.integers(len(films.films)))].script
             if _missing(other.instruction, stage):
                 instruction = other.instruction
-        empty = {"subtask": "", "before": "", "tau": "", "after": "", "completion": "lasting"}
+        expected = {"tau": ""} if tau else {}
+        empty = {"subtask": "", "before": "", **expected, "after": "", "completion": "lasting"}
         values: dict[str, Any] = {"objects": found, "grounded": False, "plan": [], **empty}
         about: tuple[Any, ...] = (number, [])
     else:
         task = task_of(stage, wordings(film.script, dice))
         instruction = task.wording.text
         entries = [{"outcome": step.outcome, "criterion": step.criterion, "times": 1} for step in plan_of(task).steps]
-        values = {"objects": found, "grounded": True, "plan": entries, **_step_fields(task.told[0])}
+        values = {"objects": found, "grounded": True, "plan": entries, **_step_fields(task.told[0], tau=tau)}
         about = (number, [entry["outcome"] for entry in entries])
-    question = orienter.first(instruction, NO_IMAGE, tau=True, max_steps=MAX_STEPS)
+    question = orienter.first(instruction, NO_IMAGE, tau=tau, max_steps=MAX_STEPS)
     reply = json.dumps(values)
     given = reply.index('"grounded"') if text else 0
     return Sample(
@@ -140,8 +142,9 @@ def next_step(films: Films, dice: Dice, *, text: bool) -> Sample:
         pick = task.wording.picks[min(done, len(task.wording.picks)) - 1]
         frames = [(number, films.nearest(number, film.ends[pick] + int(dice.integers(0, 5))))]
     flagged = replace(plan, steps=tuple(replace(step, satisfied=at < done) for at, step in enumerate(plan.steps)))
-    question = orienter.next_step(task.wording.text, flagged, memory, NO_IMAGE, tau=True, max_steps=MAX_STEPS)
-    reply = json.dumps({"edits": [], **_step_fields(task.told[done])})
+    tau = bool(dice.random() < TAU)
+    question = orienter.next_step(task.wording.text, flagged, memory, NO_IMAGE, tau=tau, max_steps=MAX_STEPS)
+    reply = json.dumps({"edits": [], **_step_fields(task.told[done], tau=tau)})
     return Sample(question, frames, reply, case=film.script.task)
 
 

@@ -1,6 +1,6 @@
-"""Publishes a trained model: its checkpoint, and the two exports of it that the package carries.
+"""Publishes what was trained: the checkpoint, and the two exports of it that the package carries.
 
-python -m training.publish ROLES.pt TOKENIZER CHECKPOINT --package compass_edge/tiny
+python -m training.publish ROLES.pt PROGRESS.pt TOKENIZER CHECKPOINT --package compass_edge/tiny
 python -m training.publish --again CHECKPOINT --package compass_edge/tiny     # the exports alone
 """
 
@@ -9,24 +9,26 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from compass_edge.export.model import export_model
 from compass_edge.export.recipe import Recipe
-from training.checkpoint import states_of, write_checkpoint
-
-KINDS = {"vlm": "vlm", "prm": "robometer"}
+from training.checkpoint import states_of, write_checkpoint, write_progress
 
 
 def export_both(checkpoint: Path, package: Path, decoder: str, vision: str) -> None:
     package.mkdir(parents=True, exist_ok=True)
-    for part, kind in KINDS.items():
-        out = package / part
-        if out.exists():
-            shutil.rmtree(out)
-        recipe = Recipe(kind=kind, vision=vision, embedding="fp16", decoder=decoder, positions=8192)
-        manifest = export_model(checkpoint, out, recipe, name=f"compass-tiny-{part}")
-        print(out, f"{manifest.bytes / 1e6:.2f} MB")
+    with tempfile.TemporaryDirectory() as beside:
+        scorer = Path(beside) / f"{checkpoint.name}-progress"
+        write_progress(checkpoint, scorer)
+        for part, kind, source in (("vlm", "vlm", checkpoint), ("prm", "robometer", scorer)):
+            out = package / part
+            if out.exists():
+                shutil.rmtree(out)
+            recipe = Recipe(kind=kind, vision=vision, embedding="fp16", decoder=decoder, positions=8192)
+            manifest = export_model(source, out, recipe, name=f"compass-tiny-{part}")
+            print(out, f"{manifest.bytes / 1e6:.2f} MB")
 
 
 def main() -> int:
@@ -36,18 +38,19 @@ def main() -> int:
         nargs="+",
         type=Path,
         metavar="PATH",
-        help="ROLES.pt, TOKENIZER and CHECKPOINT; with --again CHECKPOINT alone",
+        help="ROLES.pt, PROGRESS.pt, TOKENIZER and CHECKPOINT; with --again CHECKPOINT alone",
     )
     parser.add_argument("--again", action="store_true", help="the checkpoint is there already")
     parser.add_argument("--package", type=Path, required=True, help="where the exports go")
     parser.add_argument("--decoder", default="int8")
     parser.add_argument("--vision", default="int8")
     given = parser.parse_args()
-    if len(given.paths) != (1 if given.again else 3):
-        parser.error("ROLES.pt, TOKENIZER and CHECKPOINT are expected, or --again and CHECKPOINT")
+    if len(given.paths) != (1 if given.again else 4):
+        parser.error("ROLES.pt, PROGRESS.pt, TOKENIZER and CHECKPOINT are expected, or --again and CHECKPOINT")
     *made_of, checkpoint = given.paths
     if not given.again:
-        write_checkpoint(states_of(made_of[0]), made_of[1], checkpoint)
+        roles, progress, tokenizer = made_of
+        write_checkpoint(states_of(roles), states_of(progress), tokenizer, checkpoint)
     export_both(checkpoint, given.package, given.decoder, given.vision)
     return 0
 

@@ -148,7 +148,11 @@ class Lesson:
         self.model = Tiny(config(Size(), tokenizer.size, ids_of(tokenizer)))
         self.heads = DenseHeads(Size().tower, Size().hidden)
         self._take(states_of(self.given.start))
+        self.mix = [one for one in MIX if not self.given.only or one[0] == self.given.only]
         self.parameters = [*self.model.parameters(), *self.heads.parameters()]
+        if self.given.only:  # the tower is everyone's: who learns one role alone leaves it as it is
+            still = {id(one) for one in (*self.model.model.visual.parameters(), *self.heads.parameters())}
+            self.parameters = [one for one in self.parameters if id(one) not in still]
         self.optimizer = torch.optim.AdamW(self._groups(), betas=(0.9, 0.97), fused=True)
 
     def _groups(self) -> list[dict[str, Any]]:
@@ -198,8 +202,8 @@ class Lesson:
         """One batch of one kind, the same kind in all processes."""
         if self.step % _AGREE == 0:  # the first process's clock is everyone's
             self.behind = min(self.crew.gathered(self.minutes / self.given.minutes)[0], 1.0)
-        chances = np.array([first + (last - first) * self.behind for *_, first, last in MIX])
-        kind, text, count, *_ = MIX[self.choose.choice(len(MIX), p=chances / chances.sum())]
+        chances = np.array([first + (last - first) * self.behind for *_, first, last in self.mix])
+        kind, text, count, *_ = self.mix[self.choose.choice(len(self.mix), p=chances / chances.sum())]
         outside = kind == "first" and self.choose.random() < _OUTSIDE
         films = self.material.doors if outside else self.material.films
         window = self.choose.random()
@@ -231,14 +235,14 @@ class Lesson:
         both: Both = (None, None)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.given.half):
             if batch.frames:
-                learn = kind == "survey" or self.step % _DENSE == 0
+                learn = not self.given.only and (kind == "survey" or self.step % _DENSE == 0)
                 both = self.live.of(batch.frames, self.dice, learn=learn, films=films.films)
             loss, told = loss_of(self.model, batch, both, self.scribe.progress)
         return (loss + _LABELS * self.live.loss if batch.frames else loss), told
 
     def examine(self, count: int) -> dict[str, Any]:
         seen = Fresh(self.model, self.material.judges.films)
-        return examine(self.model, self.scribe, self.material.judges, seen, self.crew, count)
+        return examine(self.model, self.scribe, self.material.judges, seen, self.crew, count, self.given.only)
 
 
 def main() -> int:
@@ -250,6 +254,9 @@ def main() -> int:
     parser.add_argument("--hold", type=float, default=0.35, help="the share of the course at the full rate")
     parser.add_argument(
         "--half", action="store_true", help="multiply in bfloat16: nearly twice as fast where a CPU has it"
+    )
+    parser.add_argument(
+        "--only", metavar="KIND", help="one kind of samples alone, such as clip, for a decoder of its own"
     )
     parser.add_argument("--every", type=int, default=1000, help="steps from one examination to the next")
     parser.add_argument("--crew", type=int, default=2)

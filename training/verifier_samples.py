@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from compass_edge.loop.plan import Fact
 from compass_edge.roles import verifier
 from compass_edge.sim.shot import Shot
-from training.films import NO_IMAGE, Dice, Films, Sample, tick_at
+from training.films import NO_IMAGE, TAU, Dice, Films, Sample, tick_at
 from training.footage import EVERY
 from training.judgement import judge, rest_of
 from training.memory import evidence, fact_of
@@ -123,7 +123,8 @@ def _asked(films: Films, dice: Dice, found: Moments, *, text: bool) -> Sample:
             Fact(at + 1, fact_of(stage, stage.part(at), film, films.begin(found.number, at), film.ends[at]))
             for at in range(first, found.step)
         )
-    question = verifier.question(part.deed.subtask(), memory, NO_IMAGE, NO_IMAGE, NO_IMAGE, tau=True)
+    tau = bool(dice.random() < TAU)
+    question = verifier.question(part.deed.subtask(), memory, NO_IMAGE, NO_IMAGE, NO_IMAGE, tau=tau)
     before, after = (
         _counted(judged.start, judged.candidate, part) if _moves_one_of_several(stage, part) else (None, None)
     )
