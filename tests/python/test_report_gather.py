@@ -86,6 +86,8 @@ def test_a_model_is_called_by_its_first_word_where_that_is_enough() -> None:
     assert list(label_methods([method_name(PRM, WITHOUT), LOOP]).values()) == [f"prm, {WITHOUT}", LOOP]
     two = [method_name("prm a", WITHOUT), method_name("prm b", WITHOUT)]
     assert list(label_methods(two).values()) == two
+    digested = method_name("tiny-prm@30b2943f3cbabf00 (whole)", WITHOUT)
+    assert label_methods([digested]) == {digested: f"tiny-prm, {WITHOUT}"}
     assert label_methods([f"{LOOP}, tau nowhere"]) == {f"{LOOP}, tau nowhere": f"{LOOP}, tau nowhere"}
 
 

@@ -79,10 +79,10 @@ def context_of(method: str) -> Context:
 
 
 def label_methods(methods: Iterable[str]) -> dict[str, str]:
-    """A model's name holds its settings, for the cache. To people it is its first word, where that tells them apart."""
+    """A model's name holds its digest and settings, for the cache. To people it is what comes before, where that tells them apart."""
     methods = list(methods)
     models = _models(methods)
-    short = {model: model.split()[0] if model.split() else model for model in models}
+    short = {model: model.partition(" ")[0].partition("@")[0] or model for model in models}
     if len(set(short.values())) < len(short):
         short = {model: model for model in models}
     labels = {}
