@@ -17,6 +17,7 @@ from compass_edge.models import Question
 from compass_edge.prms import robometer
 from training.films import Sample
 from training.model import VISUAL, Tiny
+from training.pointing import Pointed
 
 _FORCED = re.compile(r'(?:\{|, )"[a-z_]+": (?:"|\[)?')
 _WEIGHTS = {'"change"': 2.0, '"verdict"': 4.0, '"grounded"': 2.0}  # of a field's value, by its name
@@ -90,6 +91,7 @@ class Batch:
     weights: Tensor  # [B, T]: of each token of a reply as a prediction
     asides: Tensor  # [B, T]: of each token of a prompt
     frames: list[tuple[int, int]]
+    pointed: list[Pointed]  # of each frame
     progress: Tensor  # of all clips' frames in a row
     counts: Tensor
 
@@ -115,6 +117,7 @@ def made(samples: Sequence[Sample], scribe: Scribe, model: Tiny) -> Batch:
         positions[:, at, : len(row)] = torch.from_numpy(model.positions(row))
     return Batch(
         ids, positions, weights, asides, [frame for sample in samples for frame in sample.frames],
+        [sample.pointed for sample in samples for _ in sample.frames],
         torch.from_numpy(np.concatenate([sample.progress for sample in samples])),
         torch.from_numpy(np.concatenate([sample.counts for sample in samples])),
     )  # fmt: skip

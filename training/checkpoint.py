@@ -76,8 +76,14 @@ def states_of(path: Path, *, progress: bool = False) -> dict[str, Any]:
     kept = load_file(path / _MODEL) | (load_file(path / _PROGRESS) if progress else {})
     model = {name: value.float() for name, value in kept.items()}
     heads = {name: value.float() for name, value in load_file(path / "training" / "heads.safetensors").items()}
-    visual = {name.removeprefix(_VISUAL): value for name, value in model.items() if name.startswith(_VISUAL)}
-    return {"model": model, "visual": visual, "heads": heads}
+    return {"model": model, "visual": visual_of({"model": model}), "heads": heads}
+
+
+def visual_of(states: dict[str, Any]) -> dict[str, Tensor]:
+    """The tower's part of what was saved."""
+    if "visual" in states:
+        return dict(states["visual"])
+    return {name.removeprefix(_VISUAL): value for name, value in states["model"].items() if name.startswith(_VISUAL)}
 
 
 def write_progress(checkpoint: Path, folder: Path) -> None:

@@ -8,6 +8,7 @@ from training.films import Dice, Films, Sample, tick_at
 from training.footage import EVERY, Footage
 from training.judgement import judge, rest_of
 from training.memory import evidence
+from training.pointing import pointed
 from training.stage import Part, Stage
 
 _WRONG = 0.4  # of clips that are shown under a sentence that they do not show
@@ -59,14 +60,14 @@ def clips(films: Films, dice: Dice, *, most: int = 40) -> list[Sample]:
         sentence = film.script.steps[step].sentence  # with all its context
     truth = np.array([(min(frame, end) - start) / max(end - start, 1) for frame in ticks], np.float32)
     found = [Sample(None, frames, sentence=sentence, progress=truth, counts=np.ones(len(ticks), np.float32), case="right",
-                    about=(part.deed.kind, since))]  # fmt: skip
+                    about=(part.deed.kind, since), pointed=pointed(stage, part))]  # fmt: skip
     for other, diverges, case in _wrong(stage, part, film, begin, dice):
         known = np.array([float(frame >= diverges) for frame in ticks], np.float32)
         if _came_true(stage, other, film, begin, ticks):
             known[:] = 0.0
         known[0] = 1.0
         found.append(Sample(None, frames, sentence=other.deed.subtask().sentence, progress=np.zeros(len(ticks), np.float32),
-                            counts=known, case=case, about=(other.deed.kind, since)))  # fmt: skip
+                            counts=known, case=case, about=(other.deed.kind, since), pointed=pointed(stage, other)))  # fmt: skip
     return found
 
 

@@ -31,7 +31,7 @@ def main() -> int:
         "--minutes",
         type=float,
         default=MINUTES,
-        help="of the part in which all roles are learned; P alone has a quarter more",
+        help="of the part in which O and V are learned; P alone has half as many more",
     )
     parser.add_argument(
         "--half", action="store_true", help="multiply in bfloat16 there: nearly twice as fast where a CPU has it"
@@ -42,7 +42,7 @@ def main() -> int:
     films, stills, tokenizer = (work / name for name in ("films", "stills", "tokenizer"))
     tower, even, roles, progress = (work / name for name in ("tower.pt", "balanced.pt", "roles.pt", "progress.pt"))
     course = [*["--half"] * given.half, *crew]
-    alone = ["--only", "clip", "--minutes", given.minutes / 4, "--rate", 7e-4, "--hold", 0.1]
+    alone = ["--clips", "--minutes", given.minutes / 2, "--rate", 7e-4, "--hold", 0.1]
     for made, part, arguments in (
         (None, "footage", [films, "--films", given.films, *crew]),
         (tokenizer / "tokenizer.json", "vocabulary", [films, tokenizer]),

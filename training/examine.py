@@ -21,20 +21,18 @@ _LONGEST = {"verify": 150, "first": 420, "next": 90}
 
 
 def examine(
-    model: Tiny, scribe: Scribe, films: Films, features: Fresh, crew: Crew, count: int, only: str | None = None
+    model: Tiny, scribe: Scribe, films: Films, features: Fresh, crew: Crew, count: int, *, clips: bool
 ) -> dict[str, Any]:
-    """All roles, or one kind of samples alone; of clips four times as many then."""
+    """O and V, or P."""
     dice = np.random.default_rng(99 + crew.rank)
     marks: list[tuple[str, float]] = []
     with torch.no_grad():
-        for kind in ("verify", "first", "next"):
-            if only not in (None, kind):
-                continue
+        for kind in () if clips else ("verify", "first", "next"):
             wanted = count if kind == "verify" else count // 3
             samples = [SAMPLERS[kind](films, dice, text=False) for _ in range(wanted)]
             for sample, reply in zip(samples, replies(model, scribe, samples, features, _LONGEST[kind]), strict=True):
                 marks += graded(kind, sample, reply)
-        for _ in range(0 if only not in (None, "clip") else 2 * count if only else count // 2):
+        for _ in range(2 * count if clips else 0):
             sample = clip(films, dice)
             batch = made([sample], scribe, model)
             hidden = model.decoder(batch.ids, batch.positions, *features.of(batch.frames))

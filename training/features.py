@@ -35,6 +35,7 @@ class Live:
         self._model, self._heads, self._films = model, heads, films
         self._chance = torch.Generator().manual_seed(seed)
         self.loss = torch.zeros(())
+        self.maps = np.zeros((0, 0, 0), np.uint8)  # of the frames that were asked for last
 
     def of(self, frames: list[tuple[int, int]], dice: np.random.Generator, *, learn: bool,
            films: list[Footage] | None = None) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
@@ -63,4 +64,5 @@ class Live:
             )
         place = {frame: at for at, frame in enumerate(frames)}
         rows = torch.tensor([place[frame] for frame in asked])
+        self.maps = np.stack([seen for _, seen in shown])[rows.numpy()]
         return features[rows], taps[rows]

@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compass_edge.models import Image, Question
-from training.footage import EVERY, Footage
+from training.footage import EVERY, HARD, Footage
 from training.stage import Stage
 
 TAU = 0.9  # of questions with the expected transition: without it nobody could tell what it is good for
+# How often a kind of step is shown: moves are of many kinds, lifts and lamps are learned soon.
+_OFTEN = {"move": 3.0, "press": 2.0, "tap": 1.5, "lift": 1.5, "watch": 0.5}
+_HARD = 0.5  # of steps, where there are such, that are of hard tasks
 NO_IMAGE = Image("")  # a sample names its frames: a film and the place of a picture in it
 Frame = tuple[int, int]
 Dice = np.random.Generator
@@ -33,6 +36,7 @@ class Sample:
     counts: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))  # which of them are known
     case: str = ""
     about: tuple[Any, ...] = ()
+    pointed: tuple[int, int, int] = (-1, -1, -1)  # numbers of things in the map of every frame (training.pointing)
 
 
 class Films:
@@ -44,6 +48,7 @@ class Films:
         self.place = [{frame: at for at, frame in enumerate(film.frames)} for film in films]
         self.steps: list[tuple[int, int]] = []
         self.by_kind: dict[str, list[tuple[int, int]]] = {}
+        self.hard_by_kind: dict[str, list[tuple[int, int]]] = {}
         for number, film in enumerate(films):
             for step, end in enumerate(film.ends):
                 begin = film.ends[step - 1] if step else 0
@@ -52,6 +57,8 @@ class Films:
                     self.steps.append((number, step))
                     kind = self.stages[number].deeds[step].kind
                     self.by_kind.setdefault(kind, []).append((number, step))
+                    if film.script.task in HARD:
+                        self.hard_by_kind.setdefault(kind, []).append((number, step))
 
     def begin(self, number: int, step: int) -> int:
         return self.films[number].ends[step - 1] if step else 0
@@ -65,9 +72,12 @@ class Films:
         return [frame for frame in range(tick_at(first), last + 1, EVERY) if frame in self.place[number]]
 
     def any_step(self, dice: Dice) -> tuple[int, int]:
-        """Kinds alike often, but for moves, of which there are most kinds."""
-        kinds = [kind for kind in self.by_kind if kind != "move"] + ["move"] * 3
-        steps = self.by_kind[kinds[dice.integers(len(kinds))]]
+        kinds = list(self.by_kind)
+        often = np.array([_OFTEN[kind] for kind in kinds])
+        kind = kinds[dice.choice(len(kinds), p=often / often.sum())]
+        steps = self.by_kind[kind]
+        if dice.random() < _HARD:
+            steps = self.hard_by_kind.get(kind, steps)
         return steps[dice.integers(len(steps))]
 
 

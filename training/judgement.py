@@ -46,13 +46,15 @@ def judge(stage: Stage, part: Part, start: Shot, during: Shot, candidate: Shot, 
     assert part.thing is not None
     assert part.origin is not None
     last, subject = stage.sight(part, candidate, rest), thing_word(part.thing)
-    moved = (
-        first.origin.startswith(subject) and first.goal != subject and last.goal == subject and last.origin != subject
-    )
+    # Of one that there is only one of, it does not matter where it stood: that may have been a mistake of whoever asked.
+    from_there = first.origin.startswith(subject)
+    right_one = from_there or len(stage.alike(part.thing)) == 1
+    moved = right_one and first.goal != subject and last.goal == subject and last.origin != subject
     there = first.goal == subject and not first.origin.startswith(subject)
     if moved:
         goal = bare(part.goal.name) if part.goal is not None else last.text.split("; ")[1].split(":")[0]
-        return Judgement(first.text, middle.text, last.text, f"{what} from {bare(part.origin.name)} to {goal}", "done")
+        way = f" from {bare(part.origin.name)}" if from_there else ""
+        return Judgement(first.text, middle.text, last.text, f"{what}{way} to {goal}", "done")
     change = (
         "already there"
         if there

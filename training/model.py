@@ -22,6 +22,7 @@ CELLS = GRID // 2  # merged tokens a side
 VISUAL = CELLS * CELLS  # tokens of a picture
 HEAD = 32
 BINS = 10
+_MIDWAY = 2  # the layer that learns to point: those after it can use what it has found
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,9 @@ class Tiny(nn.Module):
 
         self.progress_head, self.success_head = head(BINS), head(1)
         self.image = made.image_token_id
+        self.midway = torch.zeros(
+            0, hidden
+        )  # what a layer in the middle made of the pictures' tokens, in the last pass
         self._begin(made.text_config.num_hidden_layers)
         order = torch.arange(GRID * GRID).view(CELLS, 2, CELLS, 2).permute(0, 2, 1, 3).reshape(-1)
         self.register_buffer("order", order, persistent=False)
@@ -173,6 +177,8 @@ class Tiny(nn.Module):
         cos, sin = cos[:, None], sin[:, None]
         for number, layer in enumerate(text.layers):
             x = self._layer(layer, number, x, cos, sin, past)
+            if number == _MIDWAY and past is None and at is not None:
+                self.midway = x.reshape(-1, width)[at]
             if number == 0 and at is not None and taps is not None:
                 x = (
                     x.reshape(-1, width)

@@ -1,6 +1,7 @@
-"""Trains decoder and tower in all three roles at once.
+"""Trains the decoder of O and V together with the tower, or P's decoder alone.
 
     python -m training.roles FOOTAGE STILLS TOKENIZER START OUT.pt --minutes 60
+    python -m training.roles FOOTAGE STILLS TOKENIZER START OUT.pt --clips --tower ROLES.pt
 
 START is what `tower` has saved, or a checkpoint to go on with. Stopped, the same command goes on at its last checkpoint. OUT.jsonl is the log that the plot is drawn from.
 """
@@ -20,16 +21,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from training.batch import Batch, Scribe, made
-from training.checkpoint import states_of
+from training.checkpoint import states_of, visual_of
 from training.clips import clips
 from training.crew import Crew, launched
 from training.dense import DenseHeads
+from training.drafts import drafts
 from training.examine import examine
 from training.features import Fresh, Live
 from training.films import Films, Sample
 from training.footage import Footage, load
 from training.model import BINS, Size, Tiny, config
 from training.paint import shuffled
+from training.pointing import Pointing
 from training.samples import family
 from training.stills import load_stills
 from training.survey import any_frame
@@ -44,14 +47,16 @@ _TOWER_RATE = 0.3  # of the decoder's, except where it learns its labels alone: 
 # Of the decoder's: queries and keys have unit length, and how sharply one looks at another is this weight alone.
 _SHARPNESS_RATE = 8.0
 _LABELS = 4.0  # weight of the tower's labels: a mean over all classes, of which a patch has few
+_POINTING = 0.5  # weight of which cells a sentence is about
 _ASIDE = 0.3  # weight of the words of prompts: plans, memories and steps are full of words that are copied
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often: as the course begins, and as it ends.
 MIX = (
-    ("dense", False, 32, 0.14, 0.08), ("clip", False, 0, 0.18, 0.22), ("verify", False, 5, 0.25, 0.31), ("verify", True, 12, 0.02, 0.01),
-    ("survey", False, 14, 0.16, 0.10), ("look", False, 12, 0.02, 0.02), ("first", False, 6, 0.09, 0.11), ("first", True, 8, 0.08, 0.06),
-    ("next", False, 8, 0.05, 0.07), ("next", True, 8, 0.06, 0.05), ("review", True, 8, 0.01, 0.02),
+    ("dense", False, 32, 0.17, 0.10), ("verify", False, 5, 0.31, 0.38), ("verify", True, 12, 0.02, 0.02),
+    ("survey", False, 14, 0.19, 0.13), ("look", False, 12, 0.03, 0.03), ("first", False, 6, 0.11, 0.14), ("first", True, 8, 0.09, 0.08),
+    ("next", False, 8, 0.05, 0.07), ("next", True, 8, 0.03, 0.04), ("review", True, 8, 0.01, 0.01),
 )  # fmt: skip
+CLIPS = (("clip", False, 0, 1.0, 1.0),)  # a course of their own, for a decoder of their own
 Both = tuple[Tensor | None, Tensor | None]
 
 
@@ -146,11 +151,14 @@ class Lesson:
         torch.manual_seed(0)
         tokenizer = self.scribe.tokenizer
         self.model = Tiny(config(Size(), tokenizer.size, ids_of(tokenizer)))
-        self.heads = DenseHeads(Size().tower, Size().hidden)
-        self._take(states_of(self.given.start))
-        self.mix = [one for one in MIX if not self.given.only or one[0] == self.given.only]
-        self.parameters = [*self.model.parameters(), *self.heads.parameters()]
-        if self.given.only:  # the tower is everyone's: who learns one role alone leaves it as it is
+        self.heads, self.pointing = DenseHeads(Size().tower, Size().hidden), Pointing(Size().hidden)
+        self._take(states_of(self.given.start, progress=self.given.clips))
+        if self.given.tower is not None:
+            seen = states_of(self.given.tower)
+            self._take({"visual": visual_of(seen), "heads": seen["heads"]})
+        self.mix = CLIPS if self.given.clips else MIX
+        self.parameters = [*self.model.parameters(), *self.heads.parameters(), *self.pointing.parameters()]
+        if self.given.clips:  # the tower is everyone's: who learns one role alone leaves it as it is
             still = {id(one) for one in (*self.model.model.visual.parameters(), *self.heads.parameters())}
             self.parameters = [one for one in self.parameters if id(one) not in still]
         self.optimizer = torch.optim.AdamW(self._groups(), betas=(0.9, 0.97), fused=True)
@@ -172,6 +180,8 @@ class Lesson:
         else:
             self.model.model.visual.load_state_dict(found["visual"])
         self.heads.load_state_dict(found["heads"])
+        if "pointing" in found:
+            self.pointing.load_state_dict(found["pointing"])
 
     @property
     def minutes(self) -> float:
@@ -190,6 +200,7 @@ class Lesson:
         states = {
             "model": self.model.state_dict(),
             "heads": self.heads.state_dict(),
+            "pointing": self.pointing.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "step": self.step,
             "minutes": self.minutes,
@@ -206,6 +217,8 @@ class Lesson:
         kind, text, count, *_ = self.mix[self.choose.choice(len(self.mix), p=chances / chances.sum())]
         outside = kind == "first" and self.choose.random() < _OUTSIDE
         films = self.material.doors if outside else self.material.films
+        if kind == "first" and text:
+            films = drafts(self.dice, 2 * count)
         window = self.choose.random()
         if kind == "dense":
             loss, told = self._labels(count)
@@ -235,14 +248,17 @@ class Lesson:
         both: Both = (None, None)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.given.half):
             if batch.frames:
-                learn = not self.given.only and (kind == "survey" or self.step % _DENSE == 0)
+                learn = not self.given.clips and (kind == "survey" or self.step % _DENSE == 0)
                 both = self.live.of(batch.frames, self.dice, learn=learn, films=films.films)
             loss, told = loss_of(self.model, batch, both, self.scribe.progress)
-        return (loss + _LABELS * self.live.loss if batch.frames else loss), told
+            if batch.frames:
+                found = self.pointing.loss(self.model.midway, self.live.maps, batch.pointed)
+                loss = loss + _LABELS * self.live.loss + _POINTING * found
+        return loss, told
 
     def examine(self, count: int) -> dict[str, Any]:
         seen = Fresh(self.model, self.material.judges.films)
-        return examine(self.model, self.scribe, self.material.judges, seen, self.crew, count, self.given.only)
+        return examine(self.model, self.scribe, self.material.judges, seen, self.crew, count, clips=self.given.clips)
 
 
 def main() -> int:
@@ -255,9 +271,8 @@ def main() -> int:
     parser.add_argument(
         "--half", action="store_true", help="multiply in bfloat16: nearly twice as fast where a CPU has it"
     )
-    parser.add_argument(
-        "--only", metavar="KIND", help="one kind of samples alone, such as clip, for a decoder of its own"
-    )
+    parser.add_argument("--clips", action="store_true", help="P's decoder alone, on a tower that stays as it is")
+    parser.add_argument("--tower", type=Path, help="whose tower is taken instead of START's")
     parser.add_argument("--every", type=int, default=1000, help="steps from one examination to the next")
     parser.add_argument("--crew", type=int, default=2)
     parser.add_argument("--rank", type=int, default=-1)

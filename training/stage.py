@@ -81,7 +81,7 @@ class Stage:
             origin = self.place_of(thing, shot)
             if origin is None:
                 continue
-            for goal in self._goals(thing):
+            for goal in self.goals(thing):
                 if goal.name != origin.name and thing_word(thing) != bare(goal.name):
                     into = "into" if goal.within is not None or "slot" in goal.name else "onto"
                     found.append(
@@ -89,7 +89,8 @@ class Stage:
                     )
         return found
 
-    def _goals(self, thing: Thing) -> list[Place]:
+    def goals(self, thing: Thing) -> list[Place]:
+        """Where it could stand."""
         if thing.kind == "tube":
             return [place for place in self.places.values() if "slot" in place.name]
         return [place for place in self.places.values() if "slot" not in place.name]
@@ -105,12 +106,16 @@ class Stage:
 
     def name_of(self, thing: Thing, shot: Shot) -> str:
         """With its side, where several look alike."""
-        alike = [one for one in self.movable if (one.kind, one.colour) == (thing.kind, thing.colour)]
+        alike = self.alike(thing)
         if len(alike) == 1:
             return self._plain(thing)
         row = sorted(alike, key=lambda one: shot.bodies[one.name][1])
         sides = SIDES if len(row) == 3 else ("left", "right")
         return f"the {sides[row.index(thing)]} {thing.colour} {thing.kind}"
+
+    def alike(self, thing: Thing) -> list[Thing]:
+        """Whatever can be moved and looks like it, itself among them."""
+        return [one for one in self.movable if (one.kind, one.colour) == (thing.kind, thing.colour)]
 
     def place_of(self, thing: Thing, shot: Shot) -> Place | None:
         """Where it stands, by name."""

@@ -35,7 +35,7 @@ from compass_edge.sim.tasks.draft import PAINTS
 from compass_edge.sim.things import COLOURS, Thing
 from compass_edge.sim.world import World
 from training.crew import launched
-from training.footage import Footage, _Eyes, training_script
+from training.footage import HARD, Footage, _Eyes, training_script
 from training.paint import told_in
 
 _ROOMS, _MOMENTS = 4, 12
@@ -137,7 +137,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--episodes", type=int, default=4, help="of each task, 48 stills each")
-    parser.add_argument("--openings", type=int, default=20, help="of each task, 8 looks each")
+    parser.add_argument(
+        "--openings", type=int, default=20, help="of each task, 8 looks each; twice as many of hard ones"
+    )
     parser.add_argument("--crew", type=int, default=2)
     parser.add_argument("--rank", type=int, default=-1)
     given = parser.parse_args()
@@ -147,8 +149,9 @@ def main() -> int:
     os.environ.setdefault("LP_NUM_THREADS", "1")
     choose_gl()
     for make, kind, count in ((stills, "still", given.episodes), (openings, "opening", given.openings)):
-        seeds = range(_FIRST_SEED, _FIRST_SEED + count)
-        for task, seed in [(task, seed) for seed in seeds for task in TASKS][given.rank :: given.crew]:
+        seeds = range(_FIRST_SEED, _FIRST_SEED + 2 * count)
+        chosen = [(task, seed) for seed in seeds for task in TASKS if seed < _FIRST_SEED + count or task in HARD]
+        for task, seed in chosen[given.rank :: given.crew]:
             path = given.folder / f"{task}-{seed}.{kind}"
             if not path.exists():
                 made = make(task, seed)

@@ -7,12 +7,26 @@ from dataclasses import dataclass, replace
 
 from compass_edge.loop.plan import Fact
 from compass_edge.roles import verifier
+from compass_edge.sim.deed import bare
 from compass_edge.sim.shot import Shot
 from training.films import NO_IMAGE, TAU, Dice, Films, Sample, tick_at
 from training.footage import EVERY
 from training.judgement import judge, rest_of
 from training.memory import evidence, fact_of
+from training.pointing import pointed
 from training.stage import Part, Stage, thing_word
+
+# What three frames show of a step that is asked about, and how often. `soon`: hardly anything has happened yet, and nothing may be
+# made up; `misplaced`: the Orienter was wrong about where the thing stands.
+_CASES = {
+    "finished": 0.36,
+    "early": 0.12,
+    "other": 0.18,
+    "before": 0.06,
+    "any": 0.14,
+    "soon": 0.08,
+    "misplaced": 0.06,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +57,7 @@ def _moments(films: Films, dice: Dice) -> Moments | None:
     shows = [frame for frame in evidence(stage, part, film, start, end, rest) if frame % EVERY == 0]
     late = EVERY * int(dice.integers(0, 4))
     candidate = min(tick_at(end) + late, following) // EVERY * EVERY
-    case = ("finished", "early", "other", "before", "any")[int(dice.choice(5, p=(0.38, 0.14, 0.22, 0.08, 0.18)))]
+    case = list(_CASES)[int(dice.choice(len(_CASES), p=list(_CASES.values())))]
     if case == "early":
         candidate = start + EVERY * int(dice.integers(1, max((end - start) // EVERY, 2)))
         if dice.random() < 0.4:  # nearly done
@@ -55,12 +69,16 @@ def _moments(films: Films, dice: Dice) -> Moments | None:
         part, rest = found, rest_of(found, film.shots, begin)
         if dice.random() < 0.25:
             candidate = min(candidate + EVERY * int(dice.integers(1, 8)), last) // EVERY * EVERY
+    elif case == "soon":
+        candidate = min(start + EVERY * int(dice.integers(1, 5)), last // EVERY * EVERY)
+    elif case == "misplaced":
+        part = _misplaced(stage, part, dice)
     elif case == "before":
         start = min(tick_at(end) + late, last)
         candidate = min(start + EVERY * int(dice.integers(1, 12)), last) // EVERY * EVERY
     if case == "any":
         return _any_moments(films, dice, number, step)
-    if shows and dice.random() < (0.85 if case in ("finished", "other") else 0.5):
+    if shows and dice.random() < (0.85 if case in ("finished", "other", "misplaced") else 0.5):
         during = shows[dice.integers(len(shows))]
     else:
         during = int(dice.integers(start, max(candidate, start + 1)))
@@ -86,6 +104,23 @@ def _another(stage: Stage, part: Part, shot: Shot, dice: Dice) -> Part | None:
     alike = [one for one in others if one.deed.kind == part.deed.kind]
     pool = (same, alike, others)[dice.integers(3)] or others
     return pool[dice.integers(len(pool))] if pool else None
+
+
+def _misplaced(stage: Stage, part: Part, dice: Dice) -> Part:
+    """The same move, from a place where the thing does not stand."""
+    if part.deed.kind != "move" or part.origin is None or part.thing is None:
+        return part
+    known = (part.deed.origin, part.deed.goal)
+    word = thing_word(part.thing)
+    places = [
+        one
+        for one in stage.goals(part.thing)
+        if one.within is None and one.name not in known and bare(one.name) != word
+    ]
+    if not places:
+        return part
+    origin = places[dice.integers(len(places))]
+    return replace(part, deed=replace(part.deed, origin=origin.name), origin=origin)
 
 
 def verify(films: Films, dice: Dice, *, text: bool) -> Sample:
@@ -117,8 +152,9 @@ def _asked(films: Films, dice: Dice, found: Moments, *, text: bool) -> Sample:
     start, during, candidate = (film.shots[frame] for frame in found.frames)
     judged = judge(stage, part, start, during, candidate, found.rest)
     memory: tuple[Fact, ...] = ()
-    if found.step and dice.random() < 0.6:
-        first = max(0, found.step - int(dice.integers(1, 9 if dice.random() < 0.25 else 4)))
+    if found.step and dice.random() < 0.75:
+        few = dice.random() < 0.35  # all that was verified is what the loop tells
+        first = max(0, found.step - int(dice.integers(1, 4))) if few else 0
         memory = tuple(
             Fact(at + 1, fact_of(stage, stage.part(at), film, films.begin(found.number, at), film.ends[at]))
             for at in range(first, found.step)
@@ -134,14 +170,15 @@ def _asked(films: Films, dice: Dice, found: Moments, *, text: bool) -> Sample:
     })  # fmt: skip
     given = reply.index('"change"') if text else 0
     frames = [] if text else [(found.number, films.place[found.number][frame]) for frame in found.frames]
-    return Sample(question, frames, reply, given, case=found.case, about=(part.deed.kind, judged.verdict))
+    about = (part.deed.kind, judged.verdict)
+    return Sample(question, frames, reply, given, case=found.case, about=about, pointed=pointed(stage, part))
 
 
 def _moves_one_of_several(stage: Stage, part: Part) -> bool:
     thing = part.thing
     if part.deed.kind != "move" or thing is None:
         return False
-    return sum((one.kind, one.colour) == (thing.kind, thing.colour) for one in stage.movable) > 1
+    return len(stage.alike(thing)) > 1
 
 
 def _counted(start: str, candidate: str, part: Part) -> tuple[int, int]:

@@ -1,0 +1,35 @@
+"""Drafts: tables that nobody has filmed, as their scripts describe them, with an instruction and the plan it asks for.
+
+Copying from a list ("the green block stands on the rightmost mat: so it is moved from there") is learned from words alone, and from
+many tables: films are a few hundred, drafts as many as there are seeds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compass_edge.sim.catalogue import TASKS
+from compass_edge.sim.shot import Shot
+from compass_edge.sim.things import MOVABLE
+from training.films import Dice, Films
+from training.footage import Footage, training_script
+from training.paint import shuffled, told_in
+
+# Of these the plan names places or counts that have to be looked up; the others are learned soon.
+_LOOKED_UP = ("S3", "S7", "Q1", "Q2", "Q5", "Q6", "R2", "R3")
+_SHARE = 0.65
+_FIRST_SEED, _LAST_SEED = 1_000_000, 9_000_000
+_NOTHING = np.zeros((1, 0, 0), np.uint8)
+
+
+def drafts(dice: Dice, count: int) -> Films:
+    return Films([_draft(dice) for _ in range(count)])
+
+
+def _draft(dice: Dice) -> Footage:
+    tasks = _LOOKED_UP if dice.random() < _SHARE else tuple(TASKS)
+    script = training_script(tasks[dice.integers(len(tasks))], int(dice.integers(_FIRST_SEED, _LAST_SEED)))
+    bodies = {thing.name: (*thing.at, thing.rest(thing.base)) for thing in script.things if thing.kind in MOVABLE}
+    buttons = {thing.name: 0.0 for thing in script.things if thing.kind == "button"}
+    shot = Shot((0.0, 0.0, 0.3), 0.04, None, bodies, frozenset(), buttons, None)
+    return Footage(told_in(shuffled(dice), script), [shot], [], [0], _NOTHING, _NOTHING, _NOTHING)
