@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from compass_edge.sim.catalogue import TASKS
+from compass_edge.sim.script import Script
 from compass_edge.sim.shot import Shot
 from compass_edge.sim.things import MOVABLE
 from training.films import Dice, Films
@@ -29,7 +30,12 @@ def drafts(dice: Dice, count: int) -> Films:
 def _draft(dice: Dice) -> Footage:
     tasks = _LOOKED_UP if dice.random() < _SHARE else tuple(TASKS)
     script = training_script(tasks[dice.integers(len(tasks))], int(dice.integers(_FIRST_SEED, _LAST_SEED)))
+    return draft_of(told_in(shuffled(dice), script))
+
+
+def draft_of(script: Script) -> Footage:
+    """Its first frame, without a picture."""
     bodies = {thing.name: (*thing.at, thing.rest(thing.base)) for thing in script.things if thing.kind in MOVABLE}
     buttons = {thing.name: 0.0 for thing in script.things if thing.kind == "button"}
     shot = Shot((0.0, 0.0, 0.3), 0.04, None, bodies, frozenset(), buttons, None)
-    return Footage(told_in(shuffled(dice), script), [shot], [], [0], _NOTHING, _NOTHING, _NOTHING)
+    return Footage(script, [shot], [], [0], _NOTHING, _NOTHING, _NOTHING)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 for needed in ("torch", "transformers", "mujoco"):
@@ -55,6 +57,21 @@ def test_nothing_else_is_done_by_it(task: str) -> None:
                     stage, other, film.shots[begin], film.shots[shows[len(shows) // 2]], film.shots[end], rest
                 )
                 assert judged.verdict != "done", f"'{other.deed.outcome}' by '{true.deed.outcome}'"
+
+
+@pytest.mark.parametrize(("task", "verdict"), [("S1", "done"), ("S2", "not_done")])
+def test_a_wrong_origin_matters_only_where_several_look_alike(task: str, verdict: str) -> None:
+    """The Orienter may be wrong about where a thing stands: what counts is that this one has come to its goal."""
+    film = played(task)
+    stage, end = Stage(film.script), film.ends[0]
+    part = stage.part(0)
+    assert part.thing is not None
+    known = (part.deed.origin, part.deed.goal)
+    elsewhere = next(place for place in stage.goals(part.thing) if place.within is None and place.name not in known)
+    wrong = replace(part, deed=replace(part.deed, origin=elsewhere.name), origin=elsewhere)
+    judged = judge(stage, wrong, film.shots[0], film.shots[end // 2], film.shots[end], 0.0)
+    assert judged.verdict == verdict
+    assert "from" not in judged.change
 
 
 def test_what_was_hidden_is_told_when_it_was_seen() -> None:
