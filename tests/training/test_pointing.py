@@ -43,11 +43,11 @@ def test_it_learns_a_cell_and_nothing_of_what_is_not_asked() -> None:
     maps = np.full((2, side, side), NOTHING, np.uint8)
     maps[:, : side // CELLS, : side // CELLS] = 3  # the first cell of both
     seen = torch.randn(2, VISUAL, 8)
-    seen[:, 0] = 4.0
+    seen[:, 0] = torch.tensor([4.0, -4.0] * 4)
     numbers = [(3, NOWHERE, NOWHERE)] * 2
     optimizer = torch.optim.Adam(layer.parameters(), 0.05)
     losses = []
-    for _ in range(60):
+    for _ in range(150):
         loss = layer.loss(seen.view(-1, 8), maps, numbers)
         optimizer.zero_grad()
         loss.backward()
