@@ -39,7 +39,7 @@ from training.survey import any_frame
 from training.tokenizer import ids_of
 from training.tower import rate
 
-_FRAMES = 66  # of all clips of a process
+_FRAMES = 90  # of all clips of a process
 _PAINTINGS = 4  # of a film
 _AGREE = 10  # steps from one look at the clock to the next
 _DENSE = 2  # steps from one in which the tower learns, from its labels too, to the next; in a survey it always does
