@@ -12,6 +12,7 @@ from training.pointing import pointed
 from training.stage import Part, Stage
 
 _WRONG = 0.4  # of clips that are shown under a sentence that they do not show
+_LONG, _LONGEST = 40, 90  # ticks of an episode that are shown one by one
 _OVER = 0.06  # metres aside within which a carried thing is over its goal
 
 
@@ -34,8 +35,9 @@ def clips(films: Films, dice: Dice, *, most: int = 40) -> list[Sample]:
     film, stage = films.films[number], films.stages[number]
     begin, end = films.begin(number, step), film.ends[step]
     following = film.ends[step + 1] if step + 1 < len(film.ends) else len(film.shots)
-    start = tick_at(begin) + EVERY * int(dice.integers(0, 3))
-    start = start if start < end else tick_at(begin)
+    # V may have accepted the step before a little early or late.
+    start = max(tick_at(begin) + EVERY * int(dice.integers(-2, 5)), 0)
+    start = start if start < end and start in films.place[number] else tick_at(begin)
     last = min(tick_at(end) + EVERY * int(dice.integers(0, 6)), following - 1, len(film.shots) - 1)
     ticks, part = films.ticks(number, start, last), stage.part(step)
     if len(ticks) > most:
@@ -111,23 +113,27 @@ def _parted(part: Part, film: Footage, begin: int, end: int) -> int:
 
 
 def _episode_clip(films: Films, dice: Dice, most: int) -> Sample:
-    """A whole episode under its instruction, as RoboMeter is trained: what a progress model knows without context."""
+    """An episode under its instruction, as RoboMeter is trained: what a progress model knows without context.
+
+    All of it in few frames, or, where it was filmed so, tick by tick from its beginning, as the evaluation shows it.
+    """
     number = int(dice.integers(len(films.films)))
     film = films.films[number]
-    last = int(dice.integers(len(film.frames) // 2, len(film.frames)))
-    sparse = [at for at, frame in enumerate(film.frames[: last + 1]) if frame % 16 == 0]
     ends = np.array(film.ends)
-    if len(sparse) > most:
-        sparse = sparse[:: -(-len(sparse) // most)]
-    if not sparse:
-        sparse = [0]
+    ticks = next((at for at, frame in enumerate(film.frames) if frame != EVERY * at), len(film.frames))
+    if ticks >= _LONG and dice.random() < 0.6:
+        chosen = list(range(0, int(dice.integers(_LONG // 2, min(ticks, _LONGEST) + 1)), int(dice.integers(1, 3))))
+    else:
+        last = int(dice.integers(len(film.frames) // 2, len(film.frames)))
+        chosen = [at for at, frame in enumerate(film.frames[: last + 1]) if frame % 16 == 0] or [0]
+        chosen = chosen[:: -(-len(chosen) // most)]
     truth = []
-    for at in sparse:
+    for at in chosen:
         frame = film.frames[at]
         done = int(np.searchsorted(ends, frame, side="right"))
         begin = 0 if done == 0 else ends[done - 1]
         local = (frame - begin) / (ends[done] - begin) if done < len(ends) else 0.0
         truth.append((done + local) / len(ends))
     instruction = film.script.instruction
-    return Sample(None, [(number, at) for at in sparse], sentence=instruction, progress=np.array(truth, np.float32),
-                  counts=np.ones(len(sparse), np.float32), case="episode", about=("episode", list(range(len(sparse)))))  # fmt: skip
+    return Sample(None, [(number, at) for at in chosen], sentence=instruction, progress=np.array(truth, np.float32),
+                  counts=np.ones(len(chosen), np.float32), case="episode", about=("episode", list(range(len(chosen)))))  # fmt: skip
