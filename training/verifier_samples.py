@@ -51,7 +51,7 @@ def _moments(films: Films, dice: Dice) -> Moments | None:
     part, begin, end = stage.part(step), films.begin(number, step), film.ends[step]
     last = len(film.shots) - 1
     following = min(film.ends[step + 1] if step + 1 < len(film.ends) else len(film.shots), len(film.shots)) - 1
-    start = tick_at(begin) + EVERY * int(dice.integers(0, 3))
+    start = max(tick_at(begin) + EVERY * int(dice.integers(-2, 5)), 0)
     start = start if start < end else tick_at(begin)
     rest = rest_of(part, film.shots, begin)
     shows = [frame for frame in evidence(stage, part, film, start, end, rest) if frame % EVERY == 0]
