@@ -45,7 +45,7 @@ def plan_of(task: Task) -> Plan:
     return Plan(tuple(steps), issued=len(steps))
 
 
-def _step_fields(deed: Deed, *, tau: bool) -> dict[str, Any]:
+def step_fields(deed: Deed, *, tau: bool) -> dict[str, Any]:
     made = deed.subtask()
     expected = {"tau": made.tau} if tau else {}
     return {
@@ -76,7 +76,7 @@ def first_look(films: Films, dice: Dice, *, text: bool) -> Sample:
         task = task_of(stage, wordings(film.script, dice))
         instruction = task.wording.text
         entries = [{"outcome": step.outcome, "criterion": step.criterion, "times": 1} for step in plan_of(task).steps]
-        values = {"objects": found, "grounded": True, "plan": entries, **_step_fields(task.told[0], tau=tau)}
+        values = {"objects": found, "grounded": True, "plan": entries, **step_fields(task.told[0], tau=tau)}
         about = (number, [entry["outcome"] for entry in entries])
     question = orienter.first(instruction, NO_IMAGE, tau=tau, max_steps=MAX_STEPS)
     reply = json.dumps(values)
@@ -144,7 +144,7 @@ def next_step(films: Films, dice: Dice, *, text: bool) -> Sample:
     flagged = replace(plan, steps=tuple(replace(step, satisfied=at < done) for at, step in enumerate(plan.steps)))
     tau = bool(dice.random() < TAU)
     question = orienter.next_step(task.wording.text, flagged, memory, NO_IMAGE, tau=tau, max_steps=MAX_STEPS)
-    reply = json.dumps({"edits": [], **_step_fields(task.told[done], tau=tau)})
+    reply = json.dumps({"edits": [], **step_fields(task.told[done], tau=tau)})
     return Sample(question, frames, reply, case=film.script.task)
 
 

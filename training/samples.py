@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from training.films import Dice, Films, Sample
 from training.orienter_samples import first_look, look, next_step, review
+from training.recall import recall
 from training.survey import survey, surveys
 from training.verifier_samples import verify, verify_twice
 
@@ -16,6 +17,7 @@ from training.verifier_samples import verify, verify_twice
 SAMPLERS: dict[str, Callable[..., Sample]] = {
     "first": first_look,
     "look": look,
+    "recall": lambda films, dice, *, text: recall(dice),
     "next": next_step,
     "review": review,
     "survey": survey,
