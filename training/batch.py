@@ -94,6 +94,7 @@ class Batch:
     pointed: list[Pointed]  # of each frame
     progress: Tensor  # of all clips' frames in a row
     counts: Tensor
+    nearness: Tensor  # [frames of clips, 3]
 
 
 def made(samples: Sequence[Sample], scribe: Scribe, model: Tiny) -> Batch:
@@ -120,4 +121,5 @@ def made(samples: Sequence[Sample], scribe: Scribe, model: Tiny) -> Batch:
         [sample.pointed for sample in samples for _ in sample.frames],
         torch.from_numpy(np.concatenate([sample.progress for sample in samples])),
         torch.from_numpy(np.concatenate([sample.counts for sample in samples])),
+        torch.from_numpy(np.concatenate([sample.nearness for sample in samples])),
     )  # fmt: skip

@@ -8,6 +8,7 @@ from training.films import Dice, Films, Sample, tick_at
 from training.footage import EVERY, Footage
 from training.judgement import judge, rest_of
 from training.memory import evidence
+from training.nearness import COLUMNS, table
 from training.pointing import pointed
 from training.stage import Part, Stage
 
@@ -57,19 +58,22 @@ def clips(films: Films, dice: Dice, *, most: int = 40) -> list[Sample]:
         [(number, films.place[number][frame]) for frame in ticks],
         [(frame - start) // EVERY for frame in ticks],
     )
+    shots = [film.shots[frame] for frame in ticks]
     sentence = part.deed.subtask().sentence
     if dice.random() < 0.3:
         sentence = film.script.steps[step].sentence  # with all its context
     truth = np.array([(min(frame, end) - start) / max(end - start, 1) for frame in ticks], np.float32)
     found = [Sample(None, frames, sentence=sentence, progress=truth, counts=np.ones(len(ticks), np.float32), case="right",
-                    about=(part.deed.kind, since), pointed=pointed(stage, part))]  # fmt: skip
+                    about=(part.deed.kind, since), pointed=pointed(stage, part),
+                    nearness=table(stage, part, shots, rest_of(part, film.shots, begin)))]  # fmt: skip
     for other, diverges, case in _wrong(stage, part, film, begin, dice):
         known = np.array([float(frame >= diverges) for frame in ticks], np.float32)
         if _came_true(stage, other, film, begin, ticks):
             known[:] = 0.0
         known[0] = 1.0
         found.append(Sample(None, frames, sentence=other.deed.subtask().sentence, progress=np.zeros(len(ticks), np.float32),
-                            counts=known, case=case, about=(other.deed.kind, since), pointed=pointed(stage, other)))  # fmt: skip
+                            counts=known, case=case, about=(other.deed.kind, since), pointed=pointed(stage, other),
+                            nearness=table(stage, other, shots, rest_of(other, film.shots, begin))))  # fmt: skip
     return found
 
 
@@ -136,4 +140,5 @@ def _episode_clip(films: Films, dice: Dice, most: int) -> Sample:
         truth.append((done + local) / len(ends))
     instruction = film.script.instruction
     return Sample(None, [(number, at) for at in chosen], sentence=instruction, progress=np.array(truth, np.float32),
-                  counts=np.ones(len(chosen), np.float32), case="episode", about=("episode", list(range(len(chosen)))))  # fmt: skip
+                  counts=np.ones(len(chosen), np.float32), case="episode", about=("episode", list(range(len(chosen)))),
+                  nearness=np.full((len(chosen), COLUMNS), np.nan, np.float32))  # fmt: skip

@@ -36,6 +36,7 @@ class Sample:
     counts: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))  # which of them are known
     case: str = ""
     about: tuple[Any, ...] = ()
+    nearness: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 3), np.float32))  # (training.nearness)
     pointed: tuple[int, int, int] = (-1, -1, -1)  # numbers of things in the map of every frame (training.pointing)
 
 

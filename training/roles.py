@@ -31,6 +31,7 @@ from training.features import Fresh, Live
 from training.films import Films, Sample
 from training.footage import Footage, load
 from training.model import BINS, Size, Tiny, config
+from training.nearness import Nearness
 from training.paint import shuffled
 from training.pointing import Pointing
 from training.samples import family
@@ -48,6 +49,7 @@ _TOWER_RATE = 0.3  # of the decoder's, except where it learns its labels alone: 
 _SHARPNESS_RATE = 8.0
 _LABELS = 4.0  # weight of the tower's labels: a mean over all classes, of which a patch has few
 _POINTING = 0.5  # weight of which cells a sentence is about
+_NEARNESS = 0.5  # weight of how near the hand is to what a clip's sentence names
 _ASIDE = 0.3  # weight of the words of prompts: plans, memories and steps are full of words that are copied
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often: as the course begins, and as it ends.
@@ -101,11 +103,13 @@ def _length(sample: Sample) -> int:
     return len(sample.reply) + sum(len(part) for part in parts if isinstance(part, str))
 
 
-def loss_of(model: Tiny, batch: Batch, both: Both, mark: int) -> tuple[Tensor, float]:
+def loss_of(model: Tiny, nearness: Nearness, batch: Batch, both: Both, mark: int) -> tuple[Tensor, float]:
     """The loss, and a number that a person can follow: tokens right, or the mean error of progress."""
     hidden = model.decoder(batch.ids, batch.positions, *both)
     if len(batch.progress):
-        return _progress_loss(model, hidden[batch.ids == mark], batch)
+        at = hidden[batch.ids == mark]
+        loss, told = _progress_loss(model, at, batch)
+        return loss + _NEARNESS * nearness.loss(at, batch.nearness), told
     counted = batch.weights[:, 1:] + batch.asides[:, 1:] > 0
     logits, wanted = model.logits(hidden[:, :-1][counted]).float(), batch.ids[:, 1:][counted]
     cross = F.cross_entropy(logits, wanted, reduction="none")
@@ -151,13 +155,15 @@ class Lesson:
         torch.manual_seed(0)
         tokenizer = self.scribe.tokenizer
         self.model = Tiny(config(Size(), tokenizer.size, ids_of(tokenizer)))
-        self.heads, self.pointing = DenseHeads(Size().tower, Size().hidden), Pointing(Size().hidden)
+        self.heads = DenseHeads(Size().tower, Size().hidden)
+        self.pointing, self.nearness = Pointing(Size().hidden), Nearness(Size().hidden)
         self._take(states_of(self.given.start, progress=self.given.clips))
         if self.given.tower is not None:
             seen = states_of(self.given.tower)
             self._take({"visual": visual_of(seen), "heads": seen["heads"]})
         self.mix = CLIPS if self.given.clips else MIX
-        self.parameters = [*self.model.parameters(), *self.heads.parameters(), *self.pointing.parameters()]
+        learning = (self.model, self.heads, self.pointing, self.nearness)
+        self.parameters = [one for part in learning for one in part.parameters()]
         if self.given.clips:  # the tower is everyone's: who learns one role alone leaves it as it is
             still = {id(one) for one in (*self.model.model.visual.parameters(), *self.heads.parameters())}
             self.parameters = [one for one in self.parameters if id(one) not in still]
@@ -180,8 +186,9 @@ class Lesson:
         else:
             self.model.model.visual.load_state_dict(found["visual"])
         self.heads.load_state_dict(found["heads"])
-        if "pointing" in found:
-            self.pointing.load_state_dict(found["pointing"])
+        for name, part in (("pointing", self.pointing), ("nearness", self.nearness)):
+            if name in found:
+                part.load_state_dict(found[name])
 
     @property
     def minutes(self) -> float:
@@ -201,6 +208,7 @@ class Lesson:
             "model": self.model.state_dict(),
             "heads": self.heads.state_dict(),
             "pointing": self.pointing.state_dict(),
+            "nearness": self.nearness.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "step": self.step,
             "minutes": self.minutes,
@@ -250,7 +258,7 @@ class Lesson:
             if batch.frames:
                 learn = not self.given.clips and (kind == "survey" or self.step % _DENSE == 0)
                 both = self.live.of(batch.frames, self.dice, learn=learn, films=films.films)
-            loss, told = loss_of(self.model, batch, both, self.scribe.progress)
+            loss, told = loss_of(self.model, self.nearness, batch, both, self.scribe.progress)
             if batch.frames:
                 found = self.pointing.loss(self.model.midway, self.live.maps, batch.pointed)
                 loss = loss + _LABELS * self.live.loss + _POINTING * found
