@@ -54,9 +54,9 @@ _ASIDE = 0.3  # weight of the words of prompts: plans, memories and steps are fu
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 # Kind of sample, whether without its pictures, samples a process, and how often: as the course begins, and as it ends.
 MIX = (
-    ("dense", False, 32, 0.12, 0.07), ("verify", False, 5, 0.29, 0.36), ("verify", True, 12, 0.02, 0.02),
-    ("survey", False, 14, 0.14, 0.10), ("look", False, 12, 0.02, 0.02), ("first", False, 6, 0.10, 0.15), ("first", True, 10, 0.10, 0.10),
-    ("recall", True, 10, 0.14, 0.06), ("next", False, 8, 0.05, 0.08), ("next", True, 8, 0.01, 0.02), ("review", True, 8, 0.01, 0.02),
+    ("dense", False, 32, 0.12, 0.06), ("verify", False, 5, 0.25, 0.34), ("verify", True, 12, 0.02, 0.01),
+    ("survey", False, 14, 0.13, 0.09), ("look", False, 12, 0.02, 0.02), ("first", False, 6, 0.09, 0.14), ("first", True, 10, 0.10, 0.11),
+    ("recall", True, 14, 0.20, 0.12), ("next", False, 8, 0.05, 0.08), ("next", True, 8, 0.01, 0.01), ("review", True, 8, 0.01, 0.02),
 )  # fmt: skip
 CLIPS = (("clip", False, 0, 1.0, 1.0),)  # a course of their own, for a decoder of their own
 Both = tuple[Tensor | None, Tensor | None]
