@@ -42,7 +42,7 @@ def main() -> int:
     films, stills, tokenizer = (work / name for name in ("films", "stills", "tokenizer"))
     tower, even, roles, progress = (work / name for name in ("tower.pt", "balanced.pt", "roles.pt", "progress.pt"))
     course = [*["--half"] * given.half, *crew]
-    alone = ["--clips", "--minutes", given.minutes / 2, "--rate", 7e-4, "--hold", 0.1]
+    alone = ["--course", "clips", "--still", "--minutes", given.minutes / 2, "--rate", 7e-4, "--hold", 0.1]
     for made, part, arguments in (
         (None, "footage", [films, "--films", given.films, *crew]),
         (tokenizer / "tokenizer.json", "vocabulary", [films, tokenizer]),

@@ -1,7 +1,7 @@
 """Trains the decoder of O and V together with the tower, or P's decoder alone.
 
     python -m training.roles FOOTAGE STILLS TOKENIZER START OUT.pt --minutes 60
-    python -m training.roles FOOTAGE STILLS TOKENIZER START OUT.pt --clips --tower ROLES.pt
+    python -m training.roles FOOTAGE STILLS TOKENIZER START OUT.pt --course clips --still --tower ROLES.pt
 
 START is what `tower` has saved, or a checkpoint to go on with. Stopped, the same command goes on at its last checkpoint. OUT.jsonl is the log that the plot is drawn from.
 """
@@ -58,7 +58,15 @@ MIX = (
     ("survey", False, 14, 0.13, 0.09), ("look", False, 12, 0.02, 0.02), ("first", False, 6, 0.09, 0.14), ("first", True, 10, 0.10, 0.11),
     ("recall", True, 14, 0.20, 0.12), ("next", False, 8, 0.05, 0.08), ("next", True, 8, 0.01, 0.01), ("review", True, 8, 0.01, 0.02),
 )  # fmt: skip
-CLIPS = (("clip", False, 0, 1.0, 1.0),)  # a course of their own, for a decoder of their own
+# Words alone, and mostly looking up: what is asked for in passing among everything else is not learned in ten times as many steps.
+WORDS = (
+    ("recall", True, 16, 0.55, 0.45),
+    ("first", True, 12, 0.30, 0.35),
+    ("next", True, 8, 0.10, 0.15),
+    ("verify", True, 12, 0.05, 0.05),
+)
+CLIPS = (("clip", False, 0, 1.0, 1.0),)  # for a decoder of their own
+COURSES = {"all": MIX, "words": WORDS, "clips": CLIPS}
 Both = tuple[Tensor | None, Tensor | None]
 
 
@@ -157,14 +165,14 @@ class Lesson:
         self.model = Tiny(config(Size(), tokenizer.size, ids_of(tokenizer)))
         self.heads = DenseHeads(Size().tower, Size().hidden)
         self.pointing, self.nearness = Pointing(Size().hidden), Nearness(Size().hidden)
-        self._take(states_of(self.given.start, progress=self.given.clips))
+        self._take(states_of(self.given.start, progress=self.given.course == "clips"))
         if self.given.tower is not None:
             seen = states_of(self.given.tower)
             self._take({"visual": visual_of(seen), "heads": seen["heads"]})
-        self.mix = CLIPS if self.given.clips else MIX
-        learning = (self.model, self.heads, self.pointing, self.nearness)
+        self.mix = [one for one in COURSES[self.given.course] if one[0] != "dense" or not self.given.still]
+        learning = (self.model, self.heads, self.pointing, *[self.nearness] * (self.given.course == "clips"))
         self.parameters = [one for part in learning for one in part.parameters()]
-        if self.given.clips:  # the tower is everyone's: who learns one role alone leaves it as it is
+        if self.given.still:
             still = {id(one) for one in (*self.model.model.visual.parameters(), *self.heads.parameters())}
             self.parameters = [one for one in self.parameters if id(one) not in still]
         self.optimizer = torch.optim.AdamW(self._groups(), betas=(0.9, 0.97), fused=True)
@@ -256,7 +264,7 @@ class Lesson:
         both: Both = (None, None)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.given.half):
             if batch.frames:
-                learn = not self.given.clips and (kind == "survey" or self.step % _DENSE == 0)
+                learn = not self.given.still and (kind == "survey" or self.step % _DENSE == 0)
                 both = self.live.of(batch.frames, self.dice, learn=learn, films=films.films)
             loss, told = loss_of(self.model, self.nearness, batch, both, self.scribe.progress)
             if batch.frames:
@@ -266,7 +274,9 @@ class Lesson:
 
     def examine(self, count: int) -> dict[str, Any]:
         seen = Fresh(self.model, self.material.judges.films)
-        return examine(self.model, self.scribe, self.material.judges, seen, self.crew, count, clips=self.given.clips)
+        return examine(
+            self.model, self.scribe, self.material.judges, seen, self.crew, count, clips=self.given.course == "clips"
+        )
 
 
 def main() -> int:
@@ -279,9 +289,12 @@ def main() -> int:
     parser.add_argument(
         "--half", action="store_true", help="multiply in bfloat16: nearly twice as fast where a CPU has it"
     )
-    parser.add_argument("--clips", action="store_true", help="P's decoder alone, on a tower that stays as it is")
+    parser.add_argument(
+        "--course", choices=COURSES, default="all", help="everything of O and V, words alone, or P's clips"
+    )
+    parser.add_argument("--still", action="store_true", help="the tower stays as it is: it is everyone's")
     parser.add_argument("--tower", type=Path, help="whose tower is taken instead of START's")
-    parser.add_argument("--every", type=int, default=1000, help="steps from one examination to the next")
+    parser.add_argument("--every", type=int, default=1000, help="steps from one examination to the next; 0: none")
     parser.add_argument("--crew", type=int, default=2)
     parser.add_argument("--rank", type=int, default=-1)
     given = parser.parse_args()
@@ -294,7 +307,7 @@ def main() -> int:
         name, told = lesson.take_step()
         means[name] = told if name not in means else 0.97 * means[name] + 0.03 * told
         last = lesson.behind == 1
-        due = last or lesson.step % given.every == 0
+        due = given.every > 0 and (last or lesson.step % given.every == 0)
         found = lesson.examine(96 if last else 48) if due else {}
         if log is not None and (due or lesson.step % 100 == 0):
             train = {key: round(value, 4) for key, value in sorted(means.items())}
@@ -302,7 +315,7 @@ def main() -> int:
             print(json.dumps(line), file=log, flush=True)
             if due:
                 print(json.dumps(line), flush=True)
-        if lesson.crew.leads and (due or lesson.step % 200 == 0):
+        if lesson.crew.leads and (last or due or lesson.step % 200 == 0):
             lesson.save()
     return 0
 
