@@ -1,21 +1,30 @@
-"""An examination: how good the roles are on tuning seeds, writing freely, without the engine."""
+"""An examination: how good the roles are on tuning seeds, writing freely, without the engine.
+
+python -m training.examine FOOTAGE CHECKPOINT
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from training.batch import Scribe, made
+from training.checkpoint import states_of
 from training.clips import clip
 from training.crew import Crew
 from training.features import Fresh
 from training.films import Films, Sample
-from training.model import Tiny
+from training.footage import load
+from training.model import Size, Tiny, config
 from training.samples import SAMPLERS
+from training.tokenizer import ids_of
 
 _LONGEST = {"verify": 150, "first": 420, "next": 90}
 
@@ -88,3 +97,26 @@ def replies(model: Tiny, scribe: Scribe, samples: Sequence[Sample], features: Fr
         for at, row in zip(group, rows, strict=True):
             written[at] = scribe.tokenizer.decode(row)
     return written
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("footage", "checkpoint"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument(
+        "--count", type=int, default=160, help="questions to V; a third as many to O, twice as many clips"
+    )
+    given = parser.parse_args()
+    scribe, crew = Scribe(given.checkpoint), Crew(0, 1, 0)
+    films = Films(load(given.footage, lambda key: int(key.split("-")[1]) < 10_000))
+    for clips in (False, True):
+        model = Tiny(config(Size(), scribe.tokenizer.size, ids_of(scribe.tokenizer))).eval()
+        model.load_state_dict(states_of(given.checkpoint, progress=clips)["model"])
+        found = examine(model, scribe, films, Fresh(model, films.films), crew, given.count, clips=clips)
+        for name, (mean, count) in found.items():
+            print(f"{name:24}{mean:8.3f}  n = {count}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from training.batch import Batch, Scribe, made
+from training.batch import Scribe, made
 from training.checkpoint import states_of, visual_of
 from training.clips import clips
+from training.courses import COURSES
 from training.crew import Crew, launched
 from training.dense import DenseHeads
 from training.drafts import drafts
@@ -30,7 +30,8 @@ from training.examine import examine
 from training.features import Fresh, Live
 from training.films import Films, Sample
 from training.footage import Footage, load
-from training.model import BINS, Size, Tiny, config
+from training.losses import Both, loss_of
+from training.model import Size, Tiny, config
 from training.nearness import Nearness
 from training.paint import shuffled
 from training.pointing import Pointing
@@ -49,25 +50,7 @@ _TOWER_RATE = 0.3  # of the decoder's, except where it learns its labels alone: 
 _SHARPNESS_RATE = 8.0
 _LABELS = 4.0  # weight of the tower's labels: a mean over all classes, of which a patch has few
 _POINTING = 0.5  # weight of which cells a sentence is about
-_NEARNESS = 0.5  # weight of how near the hand is to what a clip's sentence names
-_ASIDE = 0.3  # weight of the words of prompts: plans, memories and steps are full of words that are copied
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
-# Kind of sample, whether without its pictures, samples a process, and how often: as the course begins, and as it ends.
-MIX = (
-    ("dense", False, 32, 0.12, 0.06), ("verify", False, 5, 0.25, 0.34), ("verify", True, 12, 0.02, 0.01),
-    ("survey", False, 14, 0.13, 0.09), ("look", False, 12, 0.02, 0.02), ("first", False, 6, 0.09, 0.14), ("first", True, 10, 0.10, 0.11),
-    ("recall", True, 14, 0.20, 0.12), ("next", False, 8, 0.05, 0.08), ("next", True, 8, 0.01, 0.01), ("review", True, 8, 0.01, 0.02),
-)  # fmt: skip
-# Words alone, and mostly looking up: what is asked for in passing among everything else is not learned in ten times as many steps.
-WORDS = (
-    ("recall", True, 16, 0.55, 0.45),
-    ("first", True, 12, 0.30, 0.35),
-    ("next", True, 8, 0.10, 0.15),
-    ("verify", True, 12, 0.05, 0.05),
-)
-CLIPS = (("clip", False, 0, 1.0, 1.0),)  # for a decoder of their own
-COURSES = {"all": MIX, "words": WORDS, "clips": CLIPS}
-Both = tuple[Tensor | None, Tensor | None]
 
 
 class Material:
@@ -109,39 +92,6 @@ def drawn(films: Films, kind: str, text: bool, count: int, dice: np.random.Gener
 def _length(sample: Sample) -> int:
     parts = sample.question.parts if sample.question is not None else ()
     return len(sample.reply) + sum(len(part) for part in parts if isinstance(part, str))
-
-
-def loss_of(model: Tiny, nearness: Nearness, batch: Batch, both: Both, mark: int) -> tuple[Tensor, float]:
-    """The loss, and a number that a person can follow: tokens right, or the mean error of progress."""
-    hidden = model.decoder(batch.ids, batch.positions, *both)
-    if len(batch.progress):
-        at = hidden[batch.ids == mark]
-        loss, told = _progress_loss(model, at, batch)
-        return loss + _NEARNESS * nearness.loss(at, batch.nearness), told
-    counted = batch.weights[:, 1:] + batch.asides[:, 1:] > 0
-    logits, wanted = model.logits(hidden[:, :-1][counted]).float(), batch.ids[:, 1:][counted]
-    cross = F.cross_entropy(logits, wanted, reduction="none")
-    weight, aside = batch.weights[:, 1:][counted], batch.asides[:, 1:][counted]
-    told = float((logits.argmax(-1) == wanted)[weight > 0].float().mean())
-    return (cross * weight).sum() / weight.sum() + _ASIDE * (cross * aside).sum() / aside.sum(), told
-
-
-def _progress_loss(model: Tiny, at: Tensor, batch: Batch) -> tuple[Tensor, float]:
-    """Cross entropy with the two bins around the truth, the error itself, and whether the step is done."""
-    logits, known = model.progress_head(at).float(), batch.counts
-    place = batch.progress.clamp(0, 1) * (BINS - 1)
-    low = place.floor().long().clamp(max=BINS - 2)
-    share = (place - low)[:, None]
-    wanted = torch.zeros_like(logits).scatter_(1, low[:, None], 1 - share).scatter_(1, low[:, None] + 1, share)
-    error = ((logits.softmax(-1) * torch.linspace(0, 1, BINS)).sum(-1) - batch.progress).abs()
-    total = known.sum().clamp(min=1)
-    cross = (F.cross_entropy(logits, wanted, reduction="none") * known).sum() / total
-    done = (batch.progress >= 1).float()
-    success = F.binary_cross_entropy_with_logits(
-        model.success_head(at)[:, 0].float(), done, weight=known, reduction="sum"
-    )
-    mean = (error * known).sum() / total
-    return cross + 2 * mean + 0.2 * success / total, float(mean.detach())
 
 
 class Lesson:
