@@ -52,7 +52,7 @@ def main() -> int:
         (None, "roles", [films, stills, tokenizer, even, roles, "--minutes", given.minutes, *course]),
         (None, "roles", [films, stills, tokenizer, roles, progress, *alone, *course]),
         (None, "publish", [roles, progress, tokenizer, given.checkpoint, "--package", given.package]),
-        (None, "plot", [roles.with_suffix(".jsonl"), work / "learning.png"]),
+        (None, "plot", [roles.with_suffix(".jsonl"), progress.with_suffix(".jsonl"), work / "learning.png"]),
     ):
         if made is None or not made.exists():
             _run(part, arguments)

@@ -1,6 +1,6 @@
 """Draws the learning curves of a run: what was logged of training, and the examinations where there were some.
 
-python -m training.plot ROLES.jsonl OUT.png
+python -m training.plot ROLES.jsonl PROGRESS.jsonl OUT.png
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 _Line = dict[str, Any]
 _TRAINED = (
-    ("tokens of replies that are wrong", ("verify", "survey", "first", "first text", "next", "next text")),
+    ("tokens of replies that are wrong", ("verify", "survey", "first", "first text", "recall text", "next")),
     ("error of progress, right and wrong sentences", ("clip",)),
     ("loss of the tower's labels", ("dense",)),
 )
@@ -28,10 +28,14 @@ def main() -> int:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    lines = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
-    panels = [*_TRAINED, *[_EXAMINED] * any("verify right" in line for line in lines)]
-    figure, axes = plt.subplots(1, len(panels), figsize=(3.6 * len(panels), 3.4), constrained_layout=True)
-    for axis, (title, names) in zip(axes, panels, strict=True):
+    *logs, out = sys.argv[1:]
+    lines = [json.loads(line) for log in logs for line in Path(log).read_text().splitlines()]
+    shown = [panel for panel in _TRAINED if any(_trained(lines, name) for name in panel[1])]
+    panels = [*shown, *[_EXAMINED] * any("verify right" in line for line in lines)]
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(3.6 * len(panels), 3.4), constrained_layout=True, squeeze=False
+    )
+    for axis, (title, names) in zip(axes[0], panels, strict=True):
         examined = title == _EXAMINED[0]
         for name in names:
             known = _examined(lines, name) if examined else _trained(lines, name)
@@ -40,7 +44,7 @@ def main() -> int:
                     *zip(*known, strict=True), linewidth=1.2, label=name, marker="o" if examined else "", markersize=4
                 )
         axis.set_title(title, fontsize=9)
-        axis.set_xlabel("minutes on 2 cores", fontsize=8)
+        axis.set_xlabel("minutes", fontsize=8)
         axis.tick_params(labelsize=7)
         if examined:
             axis.set_ylim(0, 1)
@@ -48,7 +52,7 @@ def main() -> int:
             axis.set_yscale("log")
         axis.grid(alpha=0.3, which="both")
         axis.legend(fontsize=7, frameon=False)
-    figure.savefig(sys.argv[2], dpi=110)
+    figure.savefig(out, dpi=110)
     return 0
 
 
