@@ -109,7 +109,7 @@ class ChaosOrienter:
         if "omitted" in fields:
             return _spoilt(dice, json.dumps({"omitted": _steps(dice, 2) if dice.random() < 0.3 else []}))
         open_step = int(re.findall(r"Next open step: (\d+)", text)[-1])
-        edits = [self._edit(dice, open_step) for _ in range(dice.choice([0, 0, 0, 1, 2]))]
+        edits = [self._edit(dice, open_step) for _ in range(dice.choice([0, 1, 1, 2]))]
         return _spoilt(dice, json.dumps({"edits": edits, **_description(dice)}))
 
     @staticmethod
@@ -133,7 +133,7 @@ class ChaosVerifier:
     def _answer(self, question: Question) -> str:
         dice = _dice("verifier", _text(question), _images(question))
         seen = {name: f"seen {dice.randint(0, 99)}" for name in ("start", "during", "candidate", "change")}
-        verdict = dice.choice(["done", "done", "not_done", "already_done", "uncertain"])
+        verdict = dice.choice(["done", "done", "done", "not_done", "already_done", "uncertain"])
         counts = {"count_start": None, "count_candidate": None}
         return _spoilt(dice, json.dumps({**seen, **counts, "verdict": verdict}))
 
