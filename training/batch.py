@@ -16,6 +16,7 @@ from compass_edge.export.robometer import PROGRESS_TOKEN
 from compass_edge.models import Question
 from compass_edge.prms import robometer
 from training.films import Sample
+from training.guidance import Guide, guide_of
 from training.model import VISUAL, Tiny
 from training.pointing import Pointed
 
@@ -66,6 +67,11 @@ class Scribe:
         text = "user\n" + robometer._PROMPT.format(task=sentence)
         return [self.start, *self.tokenizer.encode(text), *[*self.picture, self.progress] * frames]
 
+    def starts(self, reply: Sequence[int]) -> list[int]:
+        """Where in a text of plain letters each of its tokens begins."""
+        lengths = [len(self.tokenizer.decode([token])) for token in reply]
+        return [sum(lengths[:at]) for at in range(len(lengths))]
+
     def reply(self, text: str, given: int) -> tuple[list[int], list[float]]:
         ids = self.tokenizer.encode(text)
         weights, at, weight = [], 0, _PLAIN_WEIGHT
@@ -95,10 +101,12 @@ class Batch:
     progress: Tensor  # of all clips' frames in a row
     counts: Tensor
     nearness: Tensor  # [frames of clips, 3]
+    guide: Guide  # where to look
 
 
 def made(samples: Sequence[Sample], scribe: Scribe, model: Tiny) -> Batch:
     rows: list[tuple[list[int], list[float], list[float]]] = []
+    guide, before = Guide(), 0
     for sample in samples:
         if sample.question is None:
             ids = scribe.clip(sample.sentence, len(sample.frames))
@@ -106,7 +114,12 @@ def made(samples: Sequence[Sample], scribe: Scribe, model: Tiny) -> Batch:
         else:
             prompt = scribe.prompt(sample.question, pictures=bool(sample.frames))
             reply, weights = scribe.reply(sample.reply, sample.given)
+            first = before if sample.frames else None
+            found = guide_of(len(rows), len(prompt), scribe.starts(reply), sample.reply, first)
+            guide.copies += found.copies
+            guide.readings += found.readings
             rows.append((prompt + reply, [0.0] * len(prompt) + weights, scribe.asides(prompt)))
+        before += len(sample.frames)
     length = max(len(ids) for ids, *_ in rows)
     ids = torch.zeros(len(rows), length, dtype=torch.long)
     weights, asides = torch.zeros(2, len(rows), length)
@@ -122,4 +135,5 @@ def made(samples: Sequence[Sample], scribe: Scribe, model: Tiny) -> Batch:
         torch.from_numpy(np.concatenate([sample.progress for sample in samples])),
         torch.from_numpy(np.concatenate([sample.counts for sample in samples])),
         torch.from_numpy(np.concatenate([sample.nearness for sample in samples])),
+        guide,
     )  # fmt: skip

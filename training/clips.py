@@ -30,8 +30,8 @@ def clips(films: Films, dice: Dice, *, most: int = 40) -> list[Sample]:
     """
     if dice.random() < 0.1:
         return [_episode_clip(films, dice, most)]
-    # Half of the clips have few frames: the frames of one clip teach much the same. The loop has every tick.
-    most = min(most, (8, 14, 40)[int(dice.choice(3, p=(0.25, 0.25, 0.5)))])
+    # Most clips have few frames: the frames of one clip teach much the same. The loop has every tick.
+    most = min(most, (6, 10, 40)[int(dice.choice(3, p=(0.45, 0.25, 0.3)))])
     number, step = films.any_step(dice)
     film, stage = films.films[number], films.stages[number]
     begin, end = films.begin(number, step), film.ends[step]

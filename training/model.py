@@ -16,6 +16,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from training.guidance import LAYERS
+
 SIDE, PATCH = 240, 20
 GRID = SIDE // PATCH  # patches a side
 CELLS = GRID // 2  # merged tokens a side
@@ -100,6 +102,7 @@ class Tiny(nn.Module):
         self.midway = torch.zeros(
             0, hidden
         )  # what a layer in the middle made of the pictures' tokens, in the last pass
+        self.watched: dict[int, tuple[Tensor, Tensor]] = {}  # queries and keys of some layers, in the last pass
         self._begin(made.text_config.num_hidden_layers)
         order = torch.arange(GRID * GRID).view(CELLS, 2, CELLS, 2).permute(0, 2, 1, 3).reshape(-1)
         self.register_buffer("order", order, persistent=False)
@@ -198,6 +201,8 @@ class Tiny(nn.Module):
             if past[number] is not None:
                 k, v = torch.cat([past[number][0], k], 2), torch.cat([past[number][1], v], 2)
             past[number] = (k, v)
+        elif number in LAYERS:
+            self.watched[number] = (q, k)
         several = q.shape[1] // k.shape[1]
         seen = _attended(q, k.repeat_interleave(several, 1), v.repeat_interleave(several, 1), causal=length > 1)
         x = x + a.o_proj(seen.transpose(1, 2).reshape(count, length, -1))

@@ -44,6 +44,13 @@ def pointed(stage: Stage, part: Part) -> Pointed:
     return subject, origin, goal
 
 
+def shown(maps: NDArray[np.uint8], numbers: list[Pointed]) -> NDArray[np.bool_]:
+    """[frames, VISUAL, 3]: the cells in which each of the three is seen. `maps` [frames, cells, cells]."""
+    cells = maps.reshape(len(maps), CELLS, _SPAN, CELLS, _SPAN)[..., None]
+    found: NDArray[np.bool_] = (cells == np.array(numbers)[:, None, None, None, None, :]).mean(axis=(2, 4)) > _SEEN
+    return found.reshape(len(maps), VISUAL, 3)
+
+
 class Pointing(nn.Module):
     def __init__(self, hidden: int) -> None:
         super().__init__()
@@ -52,9 +59,7 @@ class Pointing(nn.Module):
     def loss(self, seen: Tensor, maps: NDArray[np.uint8], numbers: list[Pointed]) -> Tensor:
         """`seen` [frames * VISUAL, hidden]; `maps` [frames, cells, cells]; `numbers` of each frame."""
         wanted = np.array(numbers)
-        cells = maps.reshape(len(maps), CELLS, _SPAN, CELLS, _SPAN)[..., None]
-        shown = (cells == wanted[:, None, None, None, None, :]).mean(axis=(2, 4)) > _SEEN
-        truth = torch.from_numpy(shown.reshape(len(maps), VISUAL, 3)).float()
+        truth = torch.from_numpy(shown(maps, numbers)).float()
         known = torch.from_numpy(wanted != NOWHERE).float()[:, None].expand_as(truth)
         found = self.cells(self.norm(seen.float())).view_as(truth)
         loss = F.binary_cross_entropy_with_logits(

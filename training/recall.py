@@ -1,78 +1,69 @@
-"""Recall: a list of what stands where, and steps that have to look it up. Words alone, and hardly anything in them can be guessed.
+"""Recall: a list of what stands where, and then each thing asked for, in another order. Words alone, and nothing in them can be guessed.
 
 A plan of the benchmark looks up three places among three hundred words; a decoder that only sees such plans learns to guess. Here every
-step is a question to the list: it teaches in minutes to find a thing by its name and to copy what stands beside it.
+fifth word is a question to the list. Half of the lists are of words that mean nothing together: what is learned is to look.
 """
 
 from __future__ import annotations
 
 import json
 
-from compass_edge.roles import orienter
-from compass_edge.sim.deed import Deed, bare
+from compass_edge.models import Question
+from compass_edge.roles.schema import flag, record, several, whole, words
 from compass_edge.sim.tasks.draft import PAINTS
-from training.films import NO_IMAGE, Dice, Sample
-from training.orienter_samples import MAX_STEPS, Task, plan_of, step_fields
-from training.wording import Wording
+from training.films import Dice, Sample
 
-_ROW = ("leftmost", "middle", "rightmost")
-_CORNERS = ("front left", "front right", "back left", "back right")
-_ASKED = (
-    "Move {things} {into} {goal}, in this order.",
-    "One after the other, move {things} {into} {goal}.",
-    "Put {things} {into} {goal}.",
+_SCHEMA = record(
+    objects=several(record(name=words(100), count=whole(0, 99)), 32),
+    grounded=flag(),
+    plan=several(record(outcome=words(300), times=whole(1, 32)), 32),
 )
+_KINDS = ("block", "cover", "button", "mat", "box")
+_SIDES = ("leftmost", "middle", "rightmost", "front left", "front right", "back left", "back right", "left", "right")
+_SLOTS = tuple(f"{side} slot of the {rack} rack" for rack in ("brown", "black") for side in ("left", "middle", "right"))
+_ANY = (
+    "lamp hand door chair shelf plate basket window fridge stove hook sink pan bag bin pocket order state colour table first second "
+    "third next other same each open closed dark free empty white black gray under over behind through two three four twice once"
+).split()
+_LEAST, _MOST = 2, 8
 
 
 def recall(dice: Dice) -> Sample:
-    things, places, goal, into = _table(dice)
-    count = len(things)
-    standing = list(zip(things, places, strict=True))
-    found = [{"name": f"{_word(thing)} at {bare(place)}", "count": 1} for thing, place in standing]
-    asked = [standing[at] for at in dice.permutation(count)[: dice.integers(1, count + 1)]]
-    if dice.random() < 0.5:  # some of them twice: there, and back to where they came from
-        deeds = [
-            one
-            for thing, place in asked
-            for one in (Deed("move", thing, place, goal, into), Deed("move", thing, goal, place, into))
-        ]
-        text = "Move {things} {into} {goal} and back to where it was, one after the other."
-    else:
-        deeds = [Deed("move", thing, place, goal, into) for thing, place in asked]
-        text = _ASKED[dice.integers(len(_ASKED))]
-    instruction = text.format(things=", ".join(thing for thing, _ in asked), goal=goal, into=into)
-    task = Task(Wording(instruction, tuple(range(len(deeds)))), deeds, deeds)
-    entries = [{"outcome": step.outcome, "criterion": step.criterion, "times": 1} for step in plan_of(task).steps]
-    listed = [*found, {"name": bare(goal), "count": 1}]
-    reply = json.dumps({"objects": listed, "grounded": True, "plan": entries, **step_fields(deeds[0], tau=True)})
-    question = orienter.first(instruction, NO_IMAGE, tau=True, max_steps=MAX_STEPS)
+    things, places = _meaningless(dice) if dice.random() < 0.5 else _standing(dice)
+    listed = [{"name": f"{_word(thing)} at {place}", "count": 1} for thing, place in zip(things, places, strict=True)]
+    asked = dice.permutation(len(things))
+    goal = ("white mat", "one gray box", "other gray box")[dice.integers(3)]
+    plan = [f"Move the {things[at]} from the {places[at]} onto the {goal}" for at in asked]
+    reply = json.dumps({"objects": listed, "grounded": True, "plan": [{"outcome": step, "times": 1} for step in plan]})
+    question = Question(("\n# Instruction that the robot was given\n",), _SCHEMA)
     return Sample(question, [], reply, reply.index('"grounded"'), case="recall")
 
 
-def _table(dice: Dice) -> tuple[list[str], list[str], str, str]:
-    """Things, where they stand, where they are to go, and in which way."""
+def _standing(dice: Dice) -> tuple[list[str], list[str]]:
+    """Things of the benchmark, and places where they could stand."""
     paints = [PAINTS[at] for at in dice.permutation(len(PAINTS))]
-    luck = dice.random()
-    if luck < 0.3:
-        slots = [
-            f"the {side} slot of the {rack} rack" for rack in ("brown", "black") for side in ("left", "middle", "right")
-        ]
-        goal, *places = (slots[at] for at in dice.permutation(len(slots)))
-        count = int(dice.integers(2, 5))
-        return [f"the tube with the {paint} cap" for paint in paints[:count]], places[:count], goal, "into"
-    if luck < 0.8:
-        row = luck < 0.65
-        places = [f"the {side} {paints[5]} mat" for side in (_ROW if row else _CORNERS)]
-        count = int(dice.integers(2, 4 if row else 5))
+    count = int(dice.integers(_LEAST, len(paints) + 1))
+    if dice.random() < 0.25:
+        return [f"tube with the {paint} cap" for paint in paints[:count]], _some(_SLOTS, count, dice)
+    kind = _KINDS[dice.integers(len(_KINDS))]
+    if dice.random() < 0.6:  # of one colour: only their sides tell them apart
+        places = [f"{side} {paints[-1]} mat" for side in _SIDES]
     else:
-        places, count = [f"the {PAINTS[at]} mat" for at in dice.permutation(len(PAINTS))[:4]], int(dice.integers(2, 5))
-    spots = [places[at] for at in dice.permutation(len(places))]
-    others = [f"the {paint} mat" for paint in (*PAINTS, "white") if f"the {paint} mat" not in spots]
-    goal = spots[count] if count < len(spots) and dice.random() < 0.5 else others[dice.integers(len(others))]
-    return [f"the {paint} block" for paint in paints[:count]], spots[:count], goal, "onto"
+        places = [f"{side} {paint} mat" for side in _SIDES for paint in PAINTS]
+    return [f"{paint} {kind}" for paint in paints[:count]], _some(places, count, dice)
+
+
+def _meaningless(dice: Dice) -> tuple[list[str], list[str]]:
+    count, several = int(dice.integers(_LEAST, _MOST + 1)), int(dice.integers(1, 4))
+    things = _some(_ANY, count, dice)
+    return things, [" ".join(_some(_ANY, several, dice)) for _ in range(count)]
+
+
+def _some(names: list[str] | tuple[str, ...], count: int, dice: Dice) -> list[str]:
+    return [names[at] for at in dice.permutation(len(names))[:count]]
 
 
 def _word(thing: str) -> str:
     """As a list names it."""
-    words = bare(thing).split()
-    return f"{words[-2]} tube" if "tube" in words else bare(thing)
+    words = thing.split()
+    return f"{words[-2]} tube" if "tube" in words else thing

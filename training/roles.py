@@ -30,11 +30,12 @@ from training.examine import examine
 from training.features import Fresh, Live
 from training.films import Films, Sample
 from training.footage import Footage, load
+from training.guidance import loss_of_guide
 from training.losses import Both, loss_of
-from training.model import Size, Tiny, config
+from training.model import VISUAL, Size, Tiny, config
 from training.nearness import Nearness
 from training.paint import shuffled
-from training.pointing import Pointing
+from training.pointing import Pointing, shown
 from training.samples import family
 from training.stills import load_stills
 from training.survey import any_frame
@@ -50,6 +51,7 @@ _TOWER_RATE = 0.3  # of the decoder's, except where it learns its labels alone: 
 _SHARPNESS_RATE = 8.0
 _LABELS = 4.0  # weight of the tower's labels: a mean over all classes, of which a patch has few
 _POINTING = 0.5  # weight of which cells a sentence is about
+_GUIDANCE = 0.5  # weight of where to look
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 
 
@@ -108,6 +110,7 @@ class Lesson:
         self.behind = 0.0
         self.choose = np.random.default_rng(5000 + self.step)
         self.dice = np.random.default_rng(1000 + self.step + given.rank)
+        self.chance = torch.Generator().manual_seed(given.rank)
 
     def _begin(self) -> None:
         torch.manual_seed(0)
@@ -220,6 +223,10 @@ class Lesson:
             if batch.frames:
                 found = self.pointing.loss(self.model.midway, self.live.maps, batch.pointed)
                 loss = loss + _LABELS * self.live.loss + _POINTING * found
+            if kind != "clip":
+                cells = shown(self.live.maps, batch.pointed) if batch.frames else None
+                pictures = _pictures(batch.ids, self.model.image)
+                loss = loss + _GUIDANCE * loss_of_guide(self.model.watched, batch.guide, pictures, cells, self.chance)
         return loss, told
 
     def examine(self, count: int) -> dict[str, Any]:
@@ -227,6 +234,12 @@ class Lesson:
         return examine(
             self.model, self.scribe, self.material.judges, seen, self.crew, count, clips=self.given.course == "clips"
         )
+
+
+def _pictures(ids: Tensor, image: int) -> Tensor:
+    """Of each token the number of the frame that it is a cell of, or -1."""
+    here = ids == image
+    return torch.where(here, (here.flatten().cumsum(0).view_as(ids) - 1) // VISUAL, -1)
 
 
 def main() -> int:
