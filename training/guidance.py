@@ -90,11 +90,10 @@ def loss_of_guide(
     watched: dict[int, tuple[Tensor, Tensor]], guide: Guide, pictures: Tensor, cells: NDArray[np.bool_] | None, chance: torch.Generator
 ) -> Tensor:
     """`pictures` [B, T]: the number of the frame whose token it is, or -1; `cells` [frames, VISUAL, 3]."""
-    rows, length = pictures.shape
     total = torch.zeros(())
-    if length > max(_BEHIND_HEADS) + 2:
-        row = torch.arange(rows).repeat_interleave(_LOOKS)
-        at = torch.randint(len(_BEHIND_HEADS), length, (rows * _LOOKS,), generator=chance)
+    words = _behind_words(pictures)
+    if len(words):
+        row, at = words[torch.randint(len(words), (len(pictures) * _LOOKS,), generator=chance)].unbind(1)
         for back, head in enumerate(_BEHIND_HEADS, start=1):
             total = total + F.cross_entropy(_scores(watched[_BEHIND], head, row, at), at - back)
     if guide.copies:
@@ -103,6 +102,14 @@ def loss_of_guide(
     if guide.readings and cells is not None:
         total = total + _reading(watched[_READ], guide, pictures, cells)
     return total
+
+
+def _behind_words(pictures: Tensor) -> Tensor:
+    """[tokens, 2]: rows and places of all that have only words just before them."""
+    seen, span = pictures >= 0, len(_BEHIND_HEADS) + 1
+    if pictures.shape[1] < span:
+        return torch.zeros(0, 2, dtype=torch.long)
+    return (~seen.unfold(1, span, 1).any(-1)).nonzero() + torch.tensor([0, span - 1])
 
 
 def _reading(keys: tuple[Tensor, Tensor], guide: Guide, pictures: Tensor, cells: NDArray[np.bool_]) -> Tensor:

@@ -51,7 +51,7 @@ _TOWER_RATE = 0.3  # of the decoder's, except where it learns its labels alone: 
 _SHARPNESS_RATE = 8.0
 _LABELS = 4.0  # weight of the tower's labels: a mean over all classes, of which a patch has few
 _POINTING = 0.5  # weight of which cells a sentence is about
-_GUIDANCE = 0.5  # weight of where to look
+_GUIDANCE = 1.0  # weight of where to look
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
 
 
@@ -280,6 +280,8 @@ def main() -> int:
                 print(json.dumps(line), flush=True)
         if lesson.crew.leads and (last or due or lesson.step % 200 == 0):
             lesson.save()
+    if log is not None:
+        log.close()
     return 0
 
 
