@@ -5,8 +5,8 @@ from __future__ import annotations
 # Kind of sample, whether without its pictures, samples a process, and how often: as the course begins, and as it ends.
 MIX = (
     ("dense", False, 32, 0.12, 0.06), ("verify", False, 5, 0.28, 0.36), ("verify", True, 12, 0.03, 0.02),
-    ("survey", False, 14, 0.10, 0.06), ("look", False, 12, 0.02, 0.02), ("first", False, 6, 0.10, 0.15), ("first", True, 10, 0.14, 0.12),
-    ("recall", True, 16, 0.14, 0.08), ("next", False, 8, 0.06, 0.08), ("next", True, 8, 0.02, 0.01), ("review", True, 8, 0.01, 0.02),
+    ("survey", False, 14, 0.10, 0.06), ("look", False, 12, 0.02, 0.02), ("first", False, 6, 0.10, 0.15), ("first", True, 10, 0.18, 0.18),
+    ("recall", True, 16, 0.12, 0.05), ("next", False, 8, 0.06, 0.08), ("next", True, 8, 0.02, 0.01), ("review", True, 8, 0.01, 0.02),
 )  # fmt: skip
 # Words alone, and mostly looking up.
 WORDS = (

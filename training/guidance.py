@@ -28,6 +28,7 @@ _MOVE = re.compile(r"Move the (?P<thing>[a-z ]+?) from the (?P<place>[a-z ]+?) (
 _FIELDS = re.compile(r'"(?P<field>start|during|candidate)": "(?P<text>[^"]*)"')
 _FRAMES = {"start": 0, "during": 1, "candidate": 2}
 SUBJECT, ORIGIN, GOAL = range(3)
+WORD, FILLED = -1, -2  # a token that is of no frame; one that only fills a row up
 
 Span = tuple[int, int]  # of a text: first character, and behind the last one
 
@@ -89,7 +90,7 @@ def guide_of(row: int, before: int, starts: list[int], reply: str, frame: int | 
 def loss_of_guide(
     watched: dict[int, tuple[Tensor, Tensor]], guide: Guide, pictures: Tensor, cells: NDArray[np.bool_] | None, chance: torch.Generator
 ) -> Tensor:
-    """`pictures` [B, T]: the number of the frame whose token it is, or -1; `cells` [frames, VISUAL, 3]."""
+    """`pictures` [B, T]: the number of the frame whose token it is, WORD or FILLED; `cells` [frames, VISUAL, 3]."""
     total = torch.zeros(())
     words = _behind_words(pictures)
     if len(words):
@@ -106,7 +107,7 @@ def loss_of_guide(
 
 def _behind_words(pictures: Tensor) -> Tensor:
     """[tokens, 2]: rows and places of all that have only words just before them."""
-    seen, span = pictures >= 0, len(_BEHIND_HEADS) + 1
+    seen, span = pictures != WORD, len(_BEHIND_HEADS) + 1
     if pictures.shape[1] < span:
         return torch.zeros(0, 2, dtype=torch.long)
     return (~seen.unfold(1, span, 1).any(-1)).nonzero() + torch.tensor([0, span - 1])

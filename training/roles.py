@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from training.batch import Scribe, made
+from training.batch import Batch, Scribe, made
 from training.checkpoint import states_of, visual_of
 from training.clips import clips
 from training.courses import COURSES
@@ -30,7 +30,7 @@ from training.examine import examine
 from training.features import Fresh, Live
 from training.films import Films, Sample
 from training.footage import Footage, load
-from training.guidance import loss_of_guide
+from training.guidance import FILLED, WORD, loss_of_guide
 from training.losses import Both, loss_of
 from training.model import VISUAL, Size, Tiny, config
 from training.nearness import Nearness
@@ -225,7 +225,7 @@ class Lesson:
                 loss = loss + _LABELS * self.live.loss + _POINTING * found
             if kind != "clip":
                 cells = shown(self.live.maps, batch.pointed) if batch.frames else None
-                pictures = _pictures(batch.ids, self.model.image)
+                pictures = _pictures(batch, self.model.image)
                 loss = loss + _GUIDANCE * loss_of_guide(self.model.watched, batch.guide, pictures, cells, self.chance)
         return loss, told
 
@@ -236,10 +236,12 @@ class Lesson:
         )
 
 
-def _pictures(ids: Tensor, image: int) -> Tensor:
-    """Of each token the number of the frame that it is a cell of, or -1."""
-    here = ids == image
-    return torch.where(here, (here.flatten().cumsum(0).view_as(ids) - 1) // VISUAL, -1)
+def _pictures(batch: Batch, image: int) -> Tensor:
+    """Of each token the number of the frame that it is a cell of, or what else it is."""
+    here = batch.ids == image
+    found = torch.where(here, (here.flatten().cumsum(0).view_as(batch.ids) - 1) // VISUAL, WORD)
+    found[:, 1:][batch.positions[0, :, 1:] == 0] = FILLED
+    return found
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from performed import played
 from training.batch import Scribe, made
 from training.drafts import drafts
 from training.films import Films
-from training.guidance import GOAL, LAYERS, ORIGIN, SUBJECT, Guide, copied, loss_of_guide, read
+from training.guidance import FILLED, GOAL, LAYERS, ORIGIN, SUBJECT, Guide, copied, loss_of_guide, read
 from training.model import VISUAL, Size, Tiny, config
 from training.orienter_samples import first_look
 from training.recall import recall
@@ -81,8 +81,10 @@ def test_a_reading_is_of_the_frame_that_is_told_of(scribe: Scribe, model: Tiny) 
     films, dice = Films([played("S1"), played("Q1")]), np.random.default_rng(2)
     samples = [verify(films, dice, text=False) for _ in range(6)]
     batch = made(samples, scribe, model)
-    pictures = _pictures(batch.ids, model.image)
+    pictures = _pictures(batch, model.image)
     assert (pictures >= 0).sum() == VISUAL * len(batch.frames)
+    lengths = [len(scribe.prompt(one.question, pictures=True)) + len(scribe.reply(one.reply, 0)[0]) for one in samples]
+    assert [int((row != FILLED).sum()) for row in pictures] == lengths
     for row, at, frame, _ in batch.guide.readings:
         assert frame // 3 == row
         here = (pictures[row] == frame).nonzero()[:, 0]
