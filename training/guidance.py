@@ -82,13 +82,19 @@ def guide_of(row: int, before: int, starts: list[int], reply: str, frame: int | 
         made.copies += [(row, before + to - 1, before + of) for to, of in pairs]
     if frame is not None:
         made.readings = [
-            (row, before + at - 1, frame + number, which) for span, number, which in read(reply) for at in inside(span)[:2]
+            (row, before + at - 1, frame + number, which)
+            for span, number, which in read(reply)
+            for at in inside(span)[:2]
         ]
     return made
 
 
 def loss_of_guide(
-    watched: dict[int, tuple[Tensor, Tensor]], guide: Guide, pictures: Tensor, cells: NDArray[np.bool_] | None, chance: torch.Generator
+    watched: dict[int, tuple[Tensor, Tensor]],
+    guide: Guide,
+    pictures: Tensor,
+    cells: NDArray[np.bool_] | None,
+    chance: torch.Generator,
 ) -> Tensor:
     """`pictures` [B, T]: the number of the frame whose token it is, WORD or FILLED; `cells` [frames, VISUAL, 3]."""
     total = torch.zeros(())

@@ -22,9 +22,11 @@ _KINDS = ("block", "cover", "button", "mat", "box")
 _SIDES = ("leftmost", "middle", "rightmost", "front left", "front right", "back left", "back right", "left", "right")
 _SLOTS = tuple(f"{side} slot of the {rack} rack" for rack in ("brown", "black") for side in ("left", "middle", "right"))
 _ANY = (
-    "lamp hand door chair shelf plate basket window fridge stove hook sink pan bag bin pocket order state colour table first second "
-    "third next other same each open closed dark free empty white black gray under over behind through two three four twice once"
-).split()
+    "lamp", "hand", "door", "chair", "shelf", "plate", "basket", "window", "fridge", "stove", "hook", "sink", "pan", "bag", "bin",
+    "pocket", "order", "state", "colour", "table", "first", "second", "third", "next", "other", "same", "each", "open", "closed",
+    "dark", "free", "empty", "white", "black", "gray", "under", "over", "behind", "through", "two", "three", "four", "twice",
+    "once",
+)  # fmt: skip
 _LEAST, _MOST = 2, 8
 
 

@@ -41,9 +41,7 @@ def model(scribe: Scribe) -> Tiny:
 
 def test_a_place_is_copied_from_the_list() -> None:
     dice = np.random.default_rng(0)
-    found = [
-        (sample.reply, one) for sample in (recall(dice) for _ in range(20)) for one in copied(sample.reply)
-    ]
+    found = [(sample.reply, one) for sample in (recall(dice) for _ in range(20)) for one in copied(sample.reply)]
     assert len(found) > 40
     for reply, (to, source) in found:
         assert reply[slice(*to)] == reply[slice(*source)]
@@ -52,7 +50,12 @@ def test_a_place_is_copied_from_the_list() -> None:
 
 
 def test_what_is_not_in_the_list_is_not_copied() -> None:
-    assert copied('{"objects": [{"name": "red block at white mat"}], "plan": ["Move the red block from the black mat onto it"') == []
+    assert (
+        copied(
+            '{"objects": [{"name": "red block at white mat"}], "plan": ["Move the red block from the black mat onto it"'
+        )
+        == []
+    )
 
 
 def test_a_move_is_read_off_two_places_of_each_frame() -> None:
@@ -104,7 +107,9 @@ def test_the_loss_is_small_for_the_right_look_alone(off: int) -> None:
 
     at, source = 6, 2
     sharp = looking(at - source - off)
-    behind = torch.stack([looking(1 + off)[:, 0], looking(2 + off)[:, 0], looking(3 + off)[:, 0], *[sharp[:, 0]] * 3], 1)
+    behind = torch.stack(
+        [looking(1 + off)[:, 0], looking(2 + off)[:, 0], looking(3 + off)[:, 0], *[sharp[:, 0]] * 3], 1
+    )
     watched = dict(zip(LAYERS, ((behind, keys), (sharp, keys), (sharp, keys)), strict=True))
     pictures = torch.full((1, length), -1)
     pictures[0, source] = 0

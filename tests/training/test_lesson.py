@@ -42,8 +42,23 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def given(work: Path, out: Path, **options: Any) -> Namespace:
-    plain = {"minutes": 1e6, "rate": 1e-3, "hold": 0.4, "half": False, "course": "all", "still": False, "tower": None, "every": 0}
-    paths = {"footage": work / "films", "stills": work / "stills", "tokenizer": CHECKPOINT, "start": CHECKPOINT, "out": out}
+    plain = {
+        "minutes": 1e6,
+        "rate": 1e-3,
+        "hold": 0.4,
+        "half": False,
+        "course": "all",
+        "still": False,
+        "tower": None,
+        "every": 0,
+    }
+    paths = {
+        "footage": work / "films",
+        "stills": work / "stills",
+        "tokenizer": CHECKPOINT,
+        "start": CHECKPOINT,
+        "out": out,
+    }
     return Namespace(**plain | paths | {"crew": 1, "rank": 0} | options)
 
 
@@ -88,7 +103,9 @@ def test_a_stopped_course_goes_on(work: Path, tmp_path: Path) -> None:
     assert not any(changed(*both) for both in zip(parts(first), parts(second), strict=True))
 
 
-def test_the_commands(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A course of a second, its curves, and an examination."""
     out = tmp_path / "out.pt"
     where = [work / "films", work / "stills", CHECKPOINT, CHECKPOINT, out]
@@ -97,11 +114,15 @@ def test_the_commands(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert roles.main() == 0
     assert torch.load(out, weights_only=True)["step"] >= 1
     log = tmp_path / "log.jsonl"
-    log.write_text("".join(json.dumps({"minutes": at, "train": {"clip": 0.3 / at, "verify": 1 - 0.1 / at}}) + "\n" for at in (1, 2)))
+    log.write_text(
+        "".join(
+            json.dumps({"minutes": at, "train": {"clip": 0.3 / at, "verify": 1 - 0.1 / at}}) + "\n" for at in (1, 2)
+        )
+    )
     monkeypatch.setattr(sys, "argv", ["plot", str(log), str(tmp_path / "curves.png")])
     assert plot.main() == 0
     assert (tmp_path / "curves.png").stat().st_size > 5000
     monkeypatch.setattr(sys, "argv", ["examine", str(work / "films"), str(CHECKPOINT), "--count", "3"])
     assert examine.main() == 0
-    told = dict(line.split()[:1] + [line] for line in capsys.readouterr().out.splitlines())
-    assert {"verify", "first", "clip"} <= told.keys()
+    told = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    assert {"verify", "first", "clip"} <= told
