@@ -2,7 +2,7 @@
 frame a word is read off.
 
 Left to the loss of its words, a decoder of this size learned in hours to tell likely stories and never to look anything up: asked to
-repeat forty random words it got none right. What an attention looks at is known here, and can be taught like any other label. Only the
+repeat random words it got one of two hundred right, which is chance. What an attention looks at is known here, and can be taught like any other label. Only the
 loss is added: nothing of it is left in the model.
 """
 
@@ -24,6 +24,8 @@ _READ, _READ_HEAD = 3, 0
 LAYERS = (_BEHIND, _COPIED, _READ)
 _LOOKS = 24  # tokens of a row whose look at the words just before is held
 
+_TOLD = 2  # tokens of what is read off, at most: a colour and a kind
+
 _MOVE = re.compile(r"Move the (?P<thing>[a-z ]+?) from the (?P<place>[a-z ]+?) (?:onto|into) ")
 _FIELDS = re.compile(r'"(?P<field>start|during|candidate)": "(?P<text>[^"]*)"')
 _FRAMES = {"start": 0, "during": 1, "candidate": 2}
@@ -41,12 +43,17 @@ class Guide:
     readings: list[tuple[int, int, int, int]] = field(default_factory=list)  # row, token before, frame, which thing
 
 
+def listed(thing: str) -> str:
+    """As a list of objects names it: a tube by the colour of its cap."""
+    words = thing.split()
+    return f"{words[-2]} tube" if "tube" in words else thing
+
+
 def copied(reply: str) -> list[tuple[Span, Span]]:
     """Names of places in a plan, and where the list of objects before it names them."""
     found = []
     for move in _MOVE.finditer(reply):
-        words = move["thing"].split()
-        thing = f"{words[-2]} tube" if "tube" in words else move["thing"]
+        thing = listed(move["thing"])
         at = reply.find(f'"{thing} at {move["place"]}"')
         if 0 <= at < move.start():
             begin = at + len(f'"{thing} at ')
@@ -84,7 +91,7 @@ def guide_of(row: int, before: int, starts: list[int], reply: str, frame: int | 
         made.readings = [
             (row, before + at - 1, frame + number, which)
             for span, number, which in read(reply)
-            for at in inside(span)[:2]
+            for at in inside(span)[:_TOLD]
         ]
     return made
 

@@ -12,6 +12,7 @@ from compass_edge.models import Question
 from compass_edge.roles.schema import flag, record, several, whole, words
 from compass_edge.sim.tasks.draft import PAINTS
 from training.films import Dice, Sample
+from training.guidance import listed
 
 _SCHEMA = record(
     objects=several(record(name=words(100), count=whole(0, 99)), 32),
@@ -32,12 +33,13 @@ _LEAST, _MOST = 2, 8
 
 def recall(dice: Dice) -> Sample:
     things, places = _meaningless(dice) if dice.random() < 0.5 else _standing(dice)
-    listed = [{"name": f"{_word(thing)} at {place}", "count": 1} for thing, place in zip(things, places, strict=True)]
+    found = [{"name": f"{listed(thing)} at {place}", "count": 1} for thing, place in zip(things, places, strict=True)]
     asked = dice.permutation(len(things))
     goal = ("white mat", "one gray box", "other gray box")[dice.integers(3)]
     plan = [f"Move the {things[at]} from the {places[at]} onto the {goal}" for at in asked]
-    reply = json.dumps({"objects": listed, "grounded": True, "plan": [{"outcome": step, "times": 1} for step in plan]})
-    question = Question(("\n# Instruction that the robot was given\n",), _SCHEMA)
+    reply = json.dumps({"objects": found, "grounded": True, "plan": [{"outcome": step, "times": 1} for step in plan]})
+    named = ", ".join(f"the {things[at]}" for at in asked)
+    question = Question((f"\n# Instruction that the robot was given\nMove {named} onto the {goal}.\n",), _SCHEMA)
     return Sample(question, [], reply, reply.index('"grounded"'), case="recall")
 
 
@@ -63,9 +65,3 @@ def _meaningless(dice: Dice) -> tuple[list[str], list[str]]:
 
 def _some(names: list[str] | tuple[str, ...], count: int, dice: Dice) -> list[str]:
     return [names[at] for at in dice.permutation(len(names))[:count]]
-
-
-def _word(thing: str) -> str:
-    """As a list names it."""
-    words = thing.split()
-    return f"{words[-2]} tube" if "tube" in words else thing

@@ -88,6 +88,7 @@ def test_a_reading_is_of_the_frame_that_is_told_of(scribe: Scribe, model: Tiny) 
     assert (pictures >= 0).sum() == VISUAL * len(batch.frames)
     lengths = [len(scribe.prompt(one.question, pictures=True)) + len(scribe.reply(one.reply, 0)[0]) for one in samples]
     assert [int((row != FILLED).sum()) for row in pictures] == lengths
+    assert len(batch.guide.readings) >= 3 * len(samples)
     for row, at, frame, _ in batch.guide.readings:
         assert frame // 3 == row
         here = (pictures[row] == frame).nonzero()[:, 0]

@@ -33,3 +33,13 @@ def test_the_list_is_given_and_the_plan_is_learned() -> None:
     sample = recall(np.random.default_rng(1))
     assert sample.reply[sample.given :].startswith('"grounded"')
     assert not sample.frames
+
+
+def test_the_instruction_names_everything_in_its_order() -> None:
+    dice = np.random.default_rng(2)
+    for _ in range(50):
+        sample = recall(dice)
+        assert sample.question is not None
+        asked = "".join(part for part in sample.question.parts if isinstance(part, str))
+        named = [step["outcome"].removeprefix("Move ").split(" from ")[0] for step in json.loads(sample.reply)["plan"]]
+        assert f"Move {', '.join(named)} onto " in asked
