@@ -16,7 +16,7 @@ from compass_edge.export.robometer import PROGRESS_TOKEN
 from compass_edge.models import Question
 from compass_edge.prms import robometer
 from training.films import Sample
-from training.guidance import Guide, guide_of
+from training.guidance import FILLED, REPEATED, WORD, Guide, guide_of
 from training.model import VISUAL, Tiny
 from training.pointing import Pointed
 
@@ -44,6 +44,9 @@ class Scribe:
             token for token in range(self.tokenizer.size)
             if token not in self.tokenizer.added and _FORCED.fullmatch(self.tokenizer.decode([token]))
         }  # fmt: skip
+        words = [self.tokenizer.decode([token]).strip() for token in range(self.tokenizer.size)]
+        known = sorted({word for word in words if REPEATED.fullmatch(word)})
+        self._names = [known.index(word) if word in known else -1 for word in words]
         self._asides = [
             0.0 if token in self.tokenizer.added else max(_PLAIN_WEIGHT, _telling(self.tokenizer.decode([token])))
             for token in range(self.tokenizer.size)
@@ -52,6 +55,23 @@ class Scribe:
     def asides(self, prompt: Sequence[int]) -> list[float]:
         """What each token of a prompt weighs as a prediction: most of its words are copied from words before them."""
         return [self._asides[token] for token in prompt]
+
+    def names(self, ids: Sequence[int]) -> list[int]:
+        """Which word each token is, of those that are repeated; the same with and without the space before it."""
+        return [self._names[token] for token in ids]
+
+    def headings(self, row: int, before: int, ids: Sequence[int]) -> list[tuple[int, int, int]]:
+        """Cells belong to the words before their picture, words of a reply to the name of their field. As a guide has them."""
+        found, last, here = [], 0, False
+        for at, token in enumerate(ids):
+            if at >= before:
+                last = at if token in self._glue else last
+                found.append((row, at, last))
+            elif token == self.picture[0]:
+                last, here = at - 1, True
+            elif token == self.picture[1] and here:
+                found.append((row, at, last))
+        return found
 
     def prompt(self, question: Question, *, pictures: bool) -> list[int]:
         ids, text = [self.start], "user\n"
@@ -101,6 +121,7 @@ class Batch:
     progress: Tensor  # of all clips' frames in a row
     counts: Tensor
     nearness: Tensor  # [frames of clips, 3]
+    names: Tensor  # [B, T]: which of the words that are repeated a token is, or -1
     guide: Guide  # where to look
 
 
@@ -114,18 +135,25 @@ def made(samples: Sequence[Sample], scribe: Scribe, model: Tiny) -> Batch:
         else:
             prompt = scribe.prompt(sample.question, pictures=bool(sample.frames))
             reply, weights = scribe.reply(sample.reply, sample.given)
+            ids, weighed = prompt + reply, [0.0] * len(prompt) + weights
             first = before if sample.frames else None
-            found = guide_of(len(rows), len(prompt), scribe.starts(reply), sample.reply, first)
-            guide.copies += found.copies
-            guide.readings += found.readings
-            rows.append((prompt + reply, [0.0] * len(prompt) + weights, scribe.asides(prompt)))
+            guide.take(
+                guide_of(
+                    len(rows), len(prompt), scribe.starts(reply), sample.reply, scribe.names(ids), weighed,
+                    sample.seen, first,
+                )
+            )  # fmt: skip
+            guide.headings += scribe.headings(len(rows), len(prompt), ids)
+            rows.append((ids, weighed, scribe.asides(prompt)))
         before += len(sample.frames)
     length = max(len(ids) for ids, *_ in rows)
     ids = torch.zeros(len(rows), length, dtype=torch.long)
+    names = torch.full_like(ids, -1)
     weights, asides = torch.zeros(2, len(rows), length)
     positions = torch.zeros(3, len(rows), length, dtype=torch.long)
     for at, (row, weight, aside) in enumerate(rows):
         ids[at, : len(row)] = torch.tensor(row)
+        names[at, : len(row)] = torch.tensor(scribe.names(row))
         weights[at, : len(weight)] = torch.tensor(weight)
         asides[at, : len(aside)] = torch.tensor(aside)
         positions[:, at, : len(row)] = torch.from_numpy(model.positions(row))
@@ -135,5 +163,13 @@ def made(samples: Sequence[Sample], scribe: Scribe, model: Tiny) -> Batch:
         torch.from_numpy(np.concatenate([sample.progress for sample in samples])),
         torch.from_numpy(np.concatenate([sample.counts for sample in samples])),
         torch.from_numpy(np.concatenate([sample.nearness for sample in samples])),
-        guide,
+        names, guide,
     )  # fmt: skip
+
+
+def pictures_of(batch: Batch, image: int) -> Tensor:
+    """Of each token the number of the frame that it is a cell of, or what else it is."""
+    here = batch.ids == image
+    found = torch.where(here, (here.flatten().cumsum(0).view_as(batch.ids) - 1) // VISUAL, WORD)
+    found[:, 1:][batch.positions[0, :, 1:] == 0] = FILLED
+    return found

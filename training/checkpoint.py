@@ -17,7 +17,8 @@ from torch import Tensor
 
 from compass_edge.engines.tokenizer import Tokenizer
 from compass_edge.errors import UsageError
-from training.model import BINS, PATCH, SIDE, Size, Tiny, config
+from training.growth import size_of
+from training.model import BINS, PATCH, SIDE, Tiny, config
 from training.tokenizer import ids_of
 
 _VISUAL = "model.visual."
@@ -42,7 +43,7 @@ def write_checkpoint(states: dict[str, Any], progress: dict[str, Any], tokenizer
     if moved:
         raise UsageError(f"Both models must have one tower, and that of the progress model has another {moved[0]}.")
     folder.mkdir(parents=True, exist_ok=True)
-    made = config(Size(), Tokenizer(tokenizer).size, ids_of(Tokenizer(tokenizer)))
+    made = config(size_of(states["model"]), Tokenizer(tokenizer).size, ids_of(Tokenizer(tokenizer)))
     model = Tiny(made)
     model.load_state_dict(states["model"])
     made.architectures = ["Qwen3VLForConditionalGeneration"]
@@ -92,7 +93,12 @@ def write_progress(checkpoint: Path, folder: Path) -> None:
     for path in checkpoint.iterdir():
         if path.suffix in (".json", ".jinja", ".yaml"):
             shutil.copyfile(path, folder / path.name)
-    save_file(load_file(checkpoint / _MODEL) | load_file(checkpoint / _PROGRESS), folder / _MODEL)
+    states = load_file(checkpoint / _MODEL) | load_file(checkpoint / _PROGRESS)
+    save_file(states, folder / _MODEL)
+    # Its decoder may have fewer heads than that of O and V.
+    described, size = json.loads((folder / "config.json").read_text()), size_of(states)
+    described["text_config"] |= {"num_attention_heads": size.heads, "num_key_value_heads": size.kv_heads}
+    (folder / "config.json").write_text(json.dumps(described, indent=2) + "\n")
 
 
 def _halves(states: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ from training.judgement import judge, rest_of
 from training.memory import evidence
 from training.nearness import COLUMNS, table
 from training.pointing import pointed
-from training.stage import Part, Stage
+from training.stage import Part, Stage, thing_word
 
 _WRONG = 0.4  # of clips that are shown under a sentence that they do not show
 _LONG, _LONGEST = 40, 90  # ticks of an episode that are shown one by one
@@ -70,6 +70,8 @@ def clips(films: Films, dice: Dice, *, most: int = 40) -> list[Sample]:
         known = np.array([float(frame >= diverges) for frame in ticks], np.float32)
         if _came_true(stage, other, film, begin, ticks):
             known[:] = 0.0
+        if step + 1 < len(film.ends) and other.deed == stage.part(step + 1).deed:  # it begins where this one ends
+            known[[frame > tick_at(end) for frame in ticks]] = 0.0
         known[0] = 1.0
         found.append(Sample(None, frames, sentence=other.deed.subtask().sentence, progress=np.zeros(len(ticks), np.float32),
                             counts=known, case=case, about=(other.deed.kind, since), pointed=pointed(stage, other),
@@ -81,12 +83,16 @@ def _came_true(stage: Stage, part: Part, film: Footage, begin: int, ticks: list[
     rest = rest_of(part, film.shots, begin)
     shows = evidence(stage, part, film, begin, ticks[-1], rest)
     during = shows[len(shows) // 2] if shows else ticks[0]
-    three = (film.shots[frame] for frame in (ticks[0], during, ticks[-1]))
-    return judge(stage, part, *three, rest).verdict != "not_done"
+    three = [film.shots[frame] for frame in (ticks[0], during, ticks[-1])]
+    verdict = judge(stage, part, *three, rest).verdict
+    if verdict == "already_done" and part.thing is not None:  # and has it been undone since?
+        return stage.sight(part, three[-1], rest).goal.startswith(thing_word(part.thing))
+    return verdict != "not_done"
 
 
 def _wrong(stage: Stage, part: Part, film: Footage, begin: int, dice: Dice) -> list[tuple[Part, int, str]]:
-    """Up to two other deeds, one of them about the same thing, and the frames from which the film can no longer be doing them."""
+    """Up to three other deeds, one of them about the same thing and one of the script, and the frames from which the film can no
+    longer be doing them."""
     sentence, end = part.deed.subtask().sentence, next(one for one in film.ends if one > begin)
     others = [one for one in stage.others(film.shots[begin]) if one.deed.subtask().sentence != sentence]
     same = [
@@ -101,6 +107,9 @@ def _wrong(stage: Stage, part: Part, film: Footage, begin: int, dice: Dice) -> l
     if rest:
         shows = evidence(stage, part, film, begin, end, rest_of(part, film.shots, begin))
         found.append((rest[dice.integers(len(rest))], shows[0] if shows else end, "other thing"))
+    steps = [one for one in stage.besides(part) if one.deed.subtask().sentence != sentence]
+    if steps:
+        found.append((steps[dice.integers(len(steps))], end, "other step"))
     return found
 
 

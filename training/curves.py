@@ -26,9 +26,10 @@ from training.checkpoint import states_of
 from training.features import Fresh
 from training.films import Films, Sample, tick_at
 from training.footage import EVERY, load
+from training.growth import size_of
 from training.judgement import rest_of
 from training.memory import evidence
-from training.model import Size, Tiny, config
+from training.model import Tiny, config
 from training.tokenizer import ids_of
 
 _BEYOND = 10  # ticks behind a step's end, in which P is still asked about it
@@ -91,8 +92,9 @@ def main() -> int:
         parser.add_argument(name, type=Path)
     given = parser.parse_args()
     scribe = Scribe(given.tokenizer)
-    model = Tiny(config(Size(), scribe.tokenizer.size, ids_of(scribe.tokenizer))).eval()
-    model.load_state_dict(states_of(given.checkpoint, progress=True)["model"])
+    states = states_of(given.checkpoint, progress=True)["model"]
+    model = Tiny(config(size_of(states), scribe.tokenizer.size, ids_of(scribe.tokenizer))).eval()
+    model.load_state_dict(states)
     curves = step_curves(model, scribe, Films(load(given.footage, lambda key: int(key.split("-")[1]) < 10_000)))
     with given.out.open("w") as file:
         for curve in curves:

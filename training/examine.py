@@ -22,7 +22,8 @@ from training.crew import Crew
 from training.features import Fresh
 from training.films import Films, Sample
 from training.footage import load
-from training.model import Size, Tiny, config
+from training.growth import size_of
+from training.model import Tiny, config
 from training.samples import SAMPLERS
 from training.tokenizer import ids_of
 
@@ -110,8 +111,9 @@ def main() -> int:
     scribe, crew = Scribe(given.checkpoint), Crew(0, 1, 0)
     films = Films(load(given.footage, lambda key: int(key.split("-")[1]) < 10_000))
     for clips in (False, True):
-        model = Tiny(config(Size(), scribe.tokenizer.size, ids_of(scribe.tokenizer))).eval()
-        model.load_state_dict(states_of(given.checkpoint, progress=clips)["model"])
+        states = states_of(given.checkpoint, progress=clips)["model"]
+        model = Tiny(config(size_of(states), scribe.tokenizer.size, ids_of(scribe.tokenizer))).eval()
+        model.load_state_dict(states)
         found = examine(model, scribe, films, Fresh(model, films.films), crew, given.count, clips=clips)
         for name, (mean, count) in found.items():
             print(f"{name:24}{mean:8.3f}  n = {count}", flush=True)

@@ -38,6 +38,9 @@ class Sample:
     about: tuple[Any, ...] = ()
     nearness: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 3), np.float32))  # (training.nearness)
     pointed: tuple[int, int, int] = (-1, -1, -1)  # numbers of things in the map of every frame (training.pointing)
+    seen: dict[tuple[int, int], tuple[int, ...]] = field(
+        default_factory=dict
+    )  # what is read off what (training.guidance)
 
 
 class Films:

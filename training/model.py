@@ -16,8 +16,6 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from training.guidance import LAYERS
-
 SIDE, PATCH = 240, 20
 GRID = SIDE // PATCH  # patches a side
 CELLS = GRID // 2  # merged tokens a side
@@ -35,8 +33,8 @@ class Size:
     tower_mlp: int = 384
     hidden: int = 192
     depth: int = 5
-    heads: int = 6
-    kv_heads: int = 2
+    heads: int = 9  # in groups of three; the last group of every layer is guided (training.guidance)
+    kv_heads: int = 3
     mlp: int = 512
 
 
@@ -102,7 +100,8 @@ class Tiny(nn.Module):
         self.midway = torch.zeros(
             0, hidden
         )  # what a layer in the middle made of the pictures' tokens, in the last pass
-        self.watched: dict[int, tuple[Tensor, Tensor]] = {}  # queries and keys of some layers, in the last pass
+        # Queries, keys and what each head made of its look, of each layer in the last pass.
+        self.watched: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
         self._begin(made.text_config.num_hidden_layers)
         order = torch.arange(GRID * GRID).view(CELLS, 2, CELLS, 2).permute(0, 2, 1, 3).reshape(-1)
         self.register_buffer("order", order, persistent=False)
@@ -201,14 +200,20 @@ class Tiny(nn.Module):
             if past[number] is not None:
                 k, v = torch.cat([past[number][0], k], 2), torch.cat([past[number][1], v], 2)
             past[number] = (k, v)
-        elif number in LAYERS:
-            self.watched[number] = (q, k)
         several = q.shape[1] // k.shape[1]
         seen = _attended(q, k.repeat_interleave(several, 1), v.repeat_interleave(several, 1), causal=length > 1)
+        if past is None:
+            self.watched[number] = (q, k, seen)
         x = x + a.o_proj(seen.transpose(1, 2).reshape(count, length, -1))
         h = _norm(x, layer.post_attention_layernorm)
         m = layer.mlp
         return x + m.down_proj(F.silu(m.gate_proj(h)) * m.up_proj(h))
+
+    def said_by(self, layer: int, head: int, seen: Tensor) -> Tensor:
+        """The words that a head would say, if it alone had a say; `seen` [looks, HEAD] is what it made of its looks."""
+        text = self.model.language_model
+        weight = text.layers[layer].self_attn.o_proj.weight[:, head * HEAD : (head + 1) * HEAD]
+        return self.logits(_norm(F.linear(seen, weight), text.norm))
 
     def logits(self, hidden: Tensor) -> Tensor:
         return F.linear(hidden, self.model.language_model.embed_tokens.weight)

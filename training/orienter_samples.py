@@ -10,6 +10,7 @@ from typing import Any
 from compass_edge.loop.plan import Fact, Plan, Step
 from compass_edge.roles import orienter
 from compass_edge.sim.deed import Deed
+from compass_edge.sim.shot import Shot
 from compass_edge.sim.subtasks import BLINKS, outcomes_of, told
 from training.films import NO_IMAGE, TAU, Dice, Films, Frame, Sample
 from training.memory import fact_of, imagined_fact
@@ -60,7 +61,7 @@ def step_fields(deed: Deed, *, tau: bool) -> dict[str, Any]:
 def first_look(films: Films, dice: Dice, *, text: bool) -> Sample:
     number = int(dice.integers(len(films.films)))
     film, stage = films.films[number], films.stages[number]
-    found = [{"name": name, "count": count} for name, count in objects(stage, film.shots[0])]
+    found, seen = _found(stage, film.shots[0])
     lost, tau = dice.random() < 0.12, bool(dice.random() < TAU)
     if lost:
         instruction = unrelated(dice)
@@ -81,9 +82,15 @@ def first_look(films: Films, dice: Dice, *, text: bool) -> Sample:
     question = orienter.first(instruction, NO_IMAGE, tau=tau, max_steps=MAX_STEPS)
     reply = json.dumps(values)
     given = reply.index('"grounded"') if text else 0
-    return Sample(
-        question, [] if text else [(number, 0)], reply, given, case="lost" if lost else film.script.task, about=about
-    )
+    case = "lost" if lost else film.script.task
+    return Sample(question, [] if text else [(number, 0)], reply, given, case=case, about=about, seen=seen)
+
+
+def _found(stage: Stage, shot: Shot) -> tuple[list[dict[str, Any]], dict[tuple[int, int], tuple[int, ...]]]:
+    """The list of objects, and which things each of its entries is read off."""
+    there = objects(stage, shot)
+    seen = {(0, at): numbers for at, (_, numbers) in enumerate(there)}
+    return [{"name": name, "count": len(numbers)} for name, numbers in there], seen
 
 
 def look(films: Films, dice: Dice, *, text: bool) -> Sample:
@@ -91,10 +98,10 @@ def look(films: Films, dice: Dice, *, text: bool) -> Sample:
     number = int(dice.integers(len(films.films)))
     film, stage = films.films[number], films.stages[number]
     at = int(dice.integers(len(film.frames)))
-    shot = film.shots[film.frames[at]]
-    found = [{"name": name, "count": count} for name, count in objects(stage, shot)]
+    found, seen = _found(stage, film.shots[film.frames[at]])
     question = orienter.first(film.script.instruction, NO_IMAGE, tau=True, max_steps=MAX_STEPS)
-    return Sample(question, [] if text else [(number, at)], json.dumps({"objects": found})[:-1], case=film.script.task)
+    reply = json.dumps({"objects": found})[:-1]
+    return Sample(question, [] if text else [(number, at)], reply, case=film.script.task, seen=seen)
 
 
 def _missing(instruction: str, stage: Stage) -> bool:

@@ -13,6 +13,10 @@ from typing import Any
 _Line = dict[str, Any]
 _TRAINED = (
     ("tokens of replies that are wrong", ("verify", "survey", "first", "first text", "recall text", "next")),
+    (
+        "loss of guided looks and of what they say",
+        ("look behind", "look heading", "look repeated", "look said", "look read", "look told"),
+    ),
     ("error of progress, right and wrong sentences", ("clip",)),
     ("loss of the tower's labels", ("dense",)),
 )
@@ -58,7 +62,11 @@ def main() -> int:
 
 def _trained(lines: list[_Line], name: str) -> list[tuple[float, float]]:
     values = [(line["minutes"], line["train"][name]) for line in lines if name in line.get("train", {})]
-    return values if name in ("clip", "dense") else [(at, max(1 - right, 1e-4)) for at, right in values]
+    return (
+        values
+        if name in ("clip", "dense") or name.startswith("look ")
+        else [(at, max(1 - right, 1e-4)) for at, right in values]
+    )
 
 
 def _examined(lines: list[_Line], name: str) -> list[tuple[float, float]]:

@@ -1,9 +1,11 @@
 """Trains the decoder of O and V together with the tower, or P's decoder alone.
 
     python -m training.roles FOOTAGE STILLS TOKENIZER START OUT.pt --minutes 60
+    python -m training.roles FOOTAGE STILLS TOKENIZER START OUT.pt --grown --still --rate 3e-3 --minutes 5
     python -m training.roles FOOTAGE STILLS TOKENIZER START OUT.pt --course clips --still --tower ROLES.pt
 
-START is what `tower` has saved, or a checkpoint to go on with. Stopped, the same command goes on at its last checkpoint. OUT.jsonl is the log that the plot is drawn from.
+START is what `tower` has saved, or a checkpoint to go on with; one whose decoder has fewer heads grows (training.growth). Stopped, the
+same command goes on at its last checkpoint. OUT.jsonl is the log that the plot is drawn from.
 """
 
 from __future__ import annotations
@@ -19,9 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from training.batch import Batch, Scribe, made
+from training.batch import Scribe, made, pictures_of
 from training.checkpoint import states_of, visual_of
-from training.clips import clips
 from training.courses import COURSES
 from training.crew import Crew, launched
 from training.dense import DenseHeads
@@ -29,21 +30,17 @@ from training.drafts import drafts
 from training.examine import examine
 from training.features import Fresh, Live
 from training.films import Films, Sample
-from training.footage import Footage, load
-from training.guidance import FILLED, WORD, loss_of_guide
+from training.growth import grown, new_parts, size_of
+from training.guidance import loss_of_guide, loss_of_words
 from training.losses import Both, loss_of
-from training.model import VISUAL, Size, Tiny, config
+from training.material import Material, drawn
+from training.model import Size, Tiny, config
 from training.nearness import Nearness
-from training.paint import shuffled
-from training.pointing import Pointing, shown
-from training.samples import family
-from training.stills import load_stills
+from training.pointing import Pointing
 from training.survey import any_frame
 from training.tokenizer import ids_of
 from training.tower import rate
 
-_FRAMES = 90  # of all clips of a process
-_PAINTINGS = 4  # of a film
 _AGREE = 10  # steps from one look at the clock to the next
 _DENSE = 2  # steps from one in which the tower learns, from its labels too, to the next; in a survey it always does
 _TOWER_RATE = 0.3  # of the decoder's, except where it learns its labels alone: faster, it forgets what they taught it
@@ -53,47 +50,6 @@ _LABELS = 4.0  # weight of the tower's labels: a mean over all classes, of which
 _POINTING = 0.5  # weight of which cells a sentence is about
 _GUIDANCE = 1.0  # weight of where to look
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
-
-
-class Material:
-    """Films and openings, each in several paints, and the films of tuning seeds as they are."""
-
-    def __init__(self, footage: Path, stills: Path, dice: np.random.Generator) -> None:
-        def painted(films: list[Footage], count: int) -> list[Footage]:
-            return [*films, *(film.painted(shuffled(dice)) for film in films for _ in range(count - 1))]
-
-        self.films = Films(painted(load(footage, _is_training), _PAINTINGS))
-        self.doors = Films(painted(load_stills(stills, "opening"), 2))
-        self.judges = Films(load(footage, lambda key: not _is_training(key)))
-
-
-def _is_training(key: str) -> bool:
-    return int(key.split("-")[1]) >= 10_000
-
-
-def drawn(films: Films, kind: str, text: bool, count: int, dice: np.random.Generator, window: float) -> list[Sample]:
-    """Clips of about one length, as many as a batch has room for; of anything else so many.
-
-    `window`, 0 to 1: how long they are among their like, the same in all processes, so that none waits for another.
-    """
-    if kind != "clip":
-        # Of twice as many, neighbours in length: what is filled up to the longest is computed for nothing.
-        some = sorted((family(films, kind, dice, text=text) for _ in range(2 * count)), key=lambda one: _length(one[0]))
-        first = round(window * count)
-        return [sample for one in some[first : first + count] for sample in one]
-    pivot = sorted((clips(films, dice) for _ in range(4)), key=lambda one: len(one[0].frames))[min(int(window * 4), 3)]
-    found, length = list(pivot), len(pivot[0].frames)
-    while len(found) * length <= _FRAMES:
-        one = clips(films, dice)
-        if abs(len(one[0].frames) - length) <= 0.2 * length:
-            found += one
-    most = max(_FRAMES // length, 2)
-    return found[:most]
-
-
-def _length(sample: Sample) -> int:
-    parts = sample.question.parts if sample.question is not None else ()
-    return len(sample.reply) + sum(len(part) for part in parts if isinstance(part, str))
 
 
 class Lesson:
@@ -108,6 +64,7 @@ class Lesson:
         self.step, self.before = self._resume()
         self.began = time.monotonic()
         self.behind = 0.0
+        self.looks: dict[str, float] = {}  # how far the last batch's looks were off, by what is looked at
         self.choose = np.random.default_rng(5000 + self.step)
         self.dice = np.random.default_rng(1000 + self.step + given.rank)
         self.chance = torch.Generator().manual_seed(given.rank)
@@ -115,10 +72,13 @@ class Lesson:
     def _begin(self) -> None:
         torch.manual_seed(0)
         tokenizer = self.scribe.tokenizer
-        self.model = Tiny(config(Size(), tokenizer.size, ids_of(tokenizer)))
+        start = states_of(self.given.start, progress=self.given.course == "clips")
+        # P goes on with the heads that it has; O and V get those that are guided.
+        size = size_of(start["model"]) if "model" in start and self.given.course == "clips" else Size()
+        self.model = Tiny(config(size, tokenizer.size, ids_of(tokenizer)))
         self.heads = DenseHeads(Size().tower, Size().hidden)
         self.pointing, self.nearness = Pointing(Size().hidden), Nearness(Size().hidden)
-        self._take(states_of(self.given.start, progress=self.given.course == "clips"))
+        self._take(start | ({"model": grown(start["model"], size)} if "model" in start else {}))
         if self.given.tower is not None:
             seen = states_of(self.given.tower)
             self._take({"visual": visual_of(seen), "heads": seen["heads"]})
@@ -128,6 +88,10 @@ class Lesson:
         if self.given.still:
             still = {id(one) for one in (*self.model.model.visual.parameters(), *self.heads.parameters())}
             self.parameters = [one for one in self.parameters if id(one) not in still]
+        self.new: list[Tensor] = []
+        if self.given.grown:
+            new, named = new_parts(self.model, size_of(start["model"])), dict(self.model.named_parameters())
+            self.parameters, self.new = [named[name] for name in new], list(new.values())
         self.optimizer = torch.optim.AdamW(self._groups(), betas=(0.9, 0.97), fused=True)
 
     def _groups(self) -> list[dict[str, Any]]:
@@ -137,7 +101,8 @@ class Lesson:
         found: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
         for one in self.parameters:
             share = _TOWER_RATE if id(one) in slow else _SHARPNESS_RATE if id(one) in sharp else 1.0
-            found.setdefault((0.03 * (one.ndim > 1), share), []).append(one)
+            decay = 0.03 * (one.ndim > 1 and not self.given.grown)
+            found.setdefault((decay, share), []).append(one)
         return [{"params": some, "weight_decay": decay, "share": share} for (decay, share), some in found.items()]
 
     def _take(self, found: dict[str, Any]) -> None:
@@ -195,6 +160,9 @@ class Lesson:
             loss, told = self._sampled(kind, films, drawn(films, kind, text, count, self.dice, window))
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        for one, new in zip(self.parameters, self.new, strict=False):
+            if one.grad is not None:
+                one.grad *= new
         self.crew.average(self.parameters, 1.0)
         for group in self.optimizer.param_groups:
             share = 1.0 if kind == "dense" and group["share"] == _TOWER_RATE else group["share"]
@@ -224,9 +192,12 @@ class Lesson:
                 found = self.pointing.loss(self.model.midway, self.live.maps, batch.pointed)
                 loss = loss + _LABELS * self.live.loss + _POINTING * found
             if kind != "clip":
-                cells = shown(self.live.maps, batch.pointed) if batch.frames else None
-                pictures = _pictures(batch, self.model.image)
-                loss = loss + _GUIDANCE * loss_of_guide(self.model.watched, batch.guide, pictures, cells, self.chance)
+                maps = self.live.maps if batch.frames else None
+                pictures = pictures_of(batch, self.model.image)
+                found = loss_of_guide(self.model.watched, batch.guide, batch.names, pictures, maps, self.chance)
+                found |= loss_of_words(self.model, batch.guide, batch.ids)
+                loss = loss + _GUIDANCE * sum(found.values(), torch.zeros(()))
+                self.looks = {name: float(one.detach()) for name, one in found.items()}
         return loss, told
 
     def examine(self, count: int) -> dict[str, Any]:
@@ -234,14 +205,6 @@ class Lesson:
         return examine(
             self.model, self.scribe, self.material.judges, seen, self.crew, count, clips=self.given.course == "clips"
         )
-
-
-def _pictures(batch: Batch, image: int) -> Tensor:
-    """Of each token the number of the frame that it is a cell of, or what else it is."""
-    here = batch.ids == image
-    found = torch.where(here, (here.flatten().cumsum(0).view_as(batch.ids) - 1) // VISUAL, WORD)
-    found[:, 1:][batch.positions[0, :, 1:] == 0] = FILLED
-    return found
 
 
 def main() -> int:
@@ -255,9 +218,10 @@ def main() -> int:
         "--half", action="store_true", help="multiply in bfloat16: nearly twice as fast where a CPU has it"
     )
     parser.add_argument(
-        "--course", choices=COURSES, default="all", help="everything of O and V, words alone, or P's clips"
+        "--course", choices=COURSES, default="all", help="everything of O and V, words alone, mostly V, or P's clips"
     )
     parser.add_argument("--still", action="store_true", help="the tower stays as it is: it is everyone's")
+    parser.add_argument("--grown", action="store_true", help="only the heads learn that START does not have yet")
     parser.add_argument("--tower", type=Path, help="whose tower is taken instead of START's")
     parser.add_argument("--every", type=int, default=1000, help="steps from one examination to the next; 0: none")
     parser.add_argument("--crew", type=int, default=2)
@@ -270,7 +234,8 @@ def main() -> int:
     log = given.out.with_suffix(".jsonl").open("a") if lesson.crew.leads else None
     while lesson.behind < 1:
         name, told = lesson.take_step()
-        means[name] = told if name not in means else 0.97 * means[name] + 0.03 * told
+        for key, value in {name: told, **{f"look {one}": off for one, off in lesson.looks.items()}}.items():
+            means[key] = value if key not in means else 0.97 * means[key] + 0.03 * value
         last = lesson.behind == 1
         due = given.every > 0 and (last or lesson.step % given.every == 0)
         found = lesson.examine(96 if last else 48) if due else {}

@@ -14,6 +14,7 @@ from compass_edge.sim.script import Script
 from compass_edge.sim.shot import Shot
 from compass_edge.sim.subtasks import deed_of, hunted, told
 from compass_edge.sim.things import MOVABLE, NEAR, Place, Thing
+from training.footage import HAND
 
 _OVER = 0.055  # metres aside within which the hand is over something
 _UP = 0.04  # above its rest a thing is up
@@ -89,6 +90,11 @@ class Stage:
                     )
         return found
 
+    def besides(self, part: Part) -> list[Part]:
+        """The script's other steps, each once: the way back among them, which nothing on the table asks for yet."""
+        found = {one.deed: one for one in map(self.part, range(len(self.script.steps)))}
+        return [one for deed, one in found.items() if deed != part.deed]
+
     def goals(self, thing: Thing) -> list[Place]:
         """Where it could stand."""
         if thing.kind == "tube":
@@ -121,6 +127,33 @@ class Stage:
         """Where it stands, by name."""
         standing = [place for place in self.places.values() if self._stands(thing, place, shot)]
         return min(standing, key=lambda place: -place.base) if standing else None
+
+    # -- what it is read off: numbers of things in a map ----------------------------------------------------------
+
+    def number(self, thing: Thing) -> int:
+        return next(at for at, one in enumerate(self.script.things) if one.name == thing.name)
+
+    def spot(self, place: Place, shot: Shot) -> tuple[int, ...]:
+        """What lies or stands at a place; of an empty slot, its rack."""
+        lies = [thing for thing in self.things if thing.kind in ("mat", "box") and thing.at == place.at]
+        lies += [thing for thing in self.movable if bare(place.name) == thing_word(thing)]
+        stands = [thing for thing in self.movable if self._stands(thing, place, shot)]
+        if not stands:
+            lies += [thing for thing in self.things if place.name.endswith(f"slot of the {thing_word(thing)}")]
+        return tuple(sorted({self.number(thing) for thing in (*lies, *stands)}))
+
+    def grip(self, shot: Shot) -> tuple[int, ...]:
+        """The hand and what it holds."""
+        return (*([self.number(self._thing(shot.held))] if shot.held else []), HAND)
+
+    def looked_at(self, part: Part, shot: Shot) -> list[tuple[int, ...]]:
+        """Of each entry of what `sight` tells."""
+        if part.deed.kind == "move":
+            places = (part.origin, part.goal)
+            return [*(self.spot(place, shot) if place is not None else () for place in places), self.grip(shot)]
+        if part.deed.kind == "watch":
+            return [tuple(self.number(thing) for thing in self.things if thing.kind == "lamp")]
+        return [(self.number(part.thing),) if part.thing is not None else ()]
 
     # -- what a frame shows ----------------------------------------------------------------------------------------
 
@@ -233,16 +266,17 @@ def thing_word(thing: Thing) -> str:
     return f"{thing.colour} {thing.kind}"
 
 
-def objects(stage: Stage, shot: Shot) -> list[tuple[str, int]]:
-    """What stands on the table, for the Orienter's first look: movable things with their places, then the rest by kind."""
-    found: list[tuple[str, int]] = []
-    counted: dict[str, int] = {}
+def objects(stage: Stage, shot: Shot) -> list[tuple[str, tuple[int, ...]]]:
+    """What stands on the table, for the Orienter's first look: movable things with their places, then the rest by kind. Each entry
+    with the numbers of the things that it counts."""
+    found: list[tuple[str, tuple[int, ...]]] = []
+    counted: dict[str, tuple[int, ...]] = {}
     covered = [thing for thing in stage.movable if thing.kind == "cover"]
     for thing in sorted(
         stage.movable, key=lambda one: (one.kind != "block", one.kind, round(shot.bodies[one.name][1], 2))
     ):
         if thing.kind == "cover":
-            counted[thing_word(thing)] = counted.get(thing_word(thing), 0) + 1
+            counted[thing_word(thing)] = (*counted.get(thing_word(thing), ()), stage.number(thing))
             continue
         if any(max(abs(shot.bodies[one.name][0] - shot.bodies[thing.name][0]), abs(shot.bodies[one.name][1] - shot.bodies[thing.name][1])) < 0.03
                for one in covered):  # fmt: skip
@@ -250,9 +284,9 @@ def objects(stage: Stage, shot: Shot) -> list[tuple[str, int]]:
         place = stage.place_of(thing, shot)
         name = thing_word(thing) + (f" at {bare(place.name)}" if place is not None else "")
         if all(name != known for known, _ in found):
-            found.append((name, 1))
+            found.append((name, (stage.number(thing),)))
     still = [thing for thing in stage.things if thing.kind not in MOVABLE]
     for thing in sorted(still, key=lambda one: (one.kind, one.colour)):
         word = "lamp" if thing.kind == "lamp" else thing_word(thing)
-        counted[word] = counted.get(word, 0) + 1
+        counted[word] = (*counted.get(word, ()), stage.number(thing))
     return [*found, *counted.items()]

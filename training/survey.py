@@ -20,6 +20,7 @@ from training.memory import evidence
 from training.stage import Part, Stage
 
 _SCHEMA = record(start=words(1000))
+Entry = tuple[str, tuple[int, ...]]  # what is told, and the numbers of the things that it is read off
 _MOST = 8  # entries of a survey
 _ACTION = 0.6  # of frames that show something being done
 
@@ -41,14 +42,16 @@ def surveys(films: Films, dice: Dice, *, text: bool = False) -> list[Sample]:
     return [_listed(head, lists[head], shown, dice) for head in heads]
 
 
-def _listed(head: str, there: list[str], shown: list[Frame], dice: Dice) -> Sample:
-    entries = [there[at] for at in dice.permutation(len(there))[:_MOST]]
+def _listed(head: str, there: list[Entry], shown: list[Frame], dice: Dice) -> Sample:
+    chosen = [there[at] for at in dice.permutation(len(there))[:_MOST]]
+    entries = [text for text, _ in chosen]
     names = "; ".join(entry.split(":")[0] for entry in entries)
     question = Question(
         (f"\n# {head}\n{names}\n\nThe current frame:\n", NO_IMAGE, "\nReply with the JSON object now.\n"), _SCHEMA
     )
     reply = json.dumps({"start": "; ".join(entries)})
-    return Sample(question, shown, reply, case=head)
+    seen = {(0, at): numbers for at, (_, numbers) in enumerate(chosen)}
+    return Sample(question, shown, reply, case=head, seen=seen)
 
 
 def any_frame(films: Films, number: int, step: int, dice: Dice) -> int:
@@ -63,14 +66,17 @@ def any_frame(films: Films, number: int, step: int, dice: Dice) -> int:
     return film.frames[dice.integers(len(film.frames))]
 
 
-def _places(stage: Stage, shot: Shot) -> list[str]:
+def _places(stage: Stage, shot: Shot) -> list[Entry]:
     """What stands at each place, and what the hand does. The inside of a box cannot be seen."""
     seen = [place for place in stage.places.values() if place.within is None] if stage.movable else []
-    found = [f"{bare(place.name)}: {stage.content(place, shot, stage.movable[0])}" for place in seen]
-    return [*found, f"hand: {stage.hand(shot)}"]
+    found = [
+        (f"{bare(place.name)}: {stage.content(place, shot, stage.movable[0])}", stage.spot(place, shot))
+        for place in seen
+    ]
+    return [*found, (f"hand: {stage.hand(shot)}", stage.grip(shot))]
 
 
-def _things(stage: Stage, film: Footage, frame: int) -> list[str]:
+def _things(stage: Stage, film: Footage, frame: int) -> list[Entry]:
     """The state of everything that can be lifted, pressed, tapped or watched."""
     shot = film.shots[frame]
     done = bisect_right(film.ends, frame)
@@ -78,4 +84,7 @@ def _things(stage: Stage, film: Footage, frame: int) -> list[str]:
     parts = [part for part in stage.others(film.shots[begin]) if part.deed.kind != "move"]
     if any(thing.kind == "lamp" for thing in stage.things):
         parts.append(Part(Deed("watch", "the lamp")))
-    return [stage.sight(part, shot, rest_of(part, film.shots, begin)).text for part in parts]
+    return [
+        (stage.sight(part, shot, rest_of(part, film.shots, begin)).text, stage.looked_at(part, shot)[0])
+        for part in parts
+    ]

@@ -55,7 +55,7 @@ def _moments(films: Films, dice: Dice) -> Moments | None:
     start = start if start < end else tick_at(begin)
     rest = rest_of(part, film.shots, begin)
     shows = [frame for frame in evidence(stage, part, film, start, end, rest) if frame % EVERY == 0]
-    late = EVERY * int(dice.integers(0, 4))
+    late = EVERY * max(int(dice.integers(-2, 4)), 0)
     candidate = min(tick_at(end) + late, following) // EVERY * EVERY
     case = list(_CASES)[int(dice.choice(len(_CASES), p=list(_CASES.values())))]
     if case == "early":
@@ -78,7 +78,9 @@ def _moments(films: Films, dice: Dice) -> Moments | None:
         candidate = min(start + EVERY * int(dice.integers(1, 12)), last) // EVERY * EVERY
     if case == "any":
         return _any_moments(films, dice, number, step)
-    if shows and dice.random() < (0.85 if case in ("finished", "other", "misplaced") else 0.5):
+    # A middle frame that always shows it when it was done would tell the end of the story. What leaves a trace needs no such frame.
+    traced = part.deed.kind == "move" and case == "finished"
+    if shows and dice.random() < (0.85 if case in ("finished", "other", "misplaced") and not traced else 0.4):
         during = shows[dice.integers(len(shows))]
     else:
         during = int(dice.integers(start, max(candidate, start + 1)))
@@ -99,11 +101,11 @@ def _any_moments(films: Films, dice: Dice, number: int, step: int) -> Moments:
 
 
 def _another(stage: Stage, part: Part, shot: Shot, dice: Dice) -> Part | None:
-    """Something else about the same thing, something alike, or anything that the table allows."""
+    """Another step of the script, something else about the same thing, something alike, or anything that the table allows."""
     others = [one for one in stage.others(shot) if one.deed != part.deed]
     same = [one for one in others if one.thing is not None and one.thing == part.thing]
     alike = [one for one in others if one.deed.kind == part.deed.kind]
-    pool = (same, alike, others)[dice.integers(3)] or others
+    pool = (stage.besides(part), same, alike, others)[dice.integers(4)] or others
     return pool[dice.integers(len(pool))] if pool else None
 
 
@@ -156,8 +158,14 @@ def _asked(films: Films, dice: Dice, found: Moments, *, text: bool) -> Sample:
     if found.step and dice.random() < 0.75:
         few = dice.random() < 0.35  # all that was verified is what the loop tells
         first = max(0, found.step - int(dice.integers(1, 4))) if few else 0
+        brief = dice.random() < 0.25  # as another Verifier may have put it: what was expected has come
         memory = tuple(
-            Fact(at + 1, fact_of(stage, stage.part(at), film, films.begin(found.number, at), film.ends[at]))
+            Fact(
+                at + 1,
+                stage.part(at).deed.subtask().after
+                if brief
+                else fact_of(stage, stage.part(at), film, films.begin(found.number, at), film.ends[at]),
+            )
             for at in range(first, found.step)
         )
     tau = bool(dice.random() < TAU)
@@ -172,7 +180,12 @@ def _asked(films: Films, dice: Dice, found: Moments, *, text: bool) -> Sample:
     given = reply.index('"change"') if text else 0
     frames = [] if text else [(found.number, films.place[found.number][frame]) for frame in found.frames]
     about = (part.deed.kind, judged.verdict)
-    return Sample(question, frames, reply, given, case=found.case, about=about, pointed=pointed(stage, part))
+    seen = {
+        (frame, entry): numbers
+        for frame, shot in enumerate((start, during, candidate))
+        for entry, numbers in enumerate(stage.looked_at(part, shot))
+    }
+    return Sample(question, frames, reply, given, case=found.case, about=about, pointed=pointed(stage, part), seen=seen)
 
 
 def _moves_one_of_several(stage: Stage, part: Part) -> bool:

@@ -18,8 +18,10 @@ import torch
 
 from compass_edge.sim.gl import choose_gl
 from training import examine, plot, roles
+from training.checkpoint import states_of
 from training.courses import COURSES
 from training.footage import film
+from training.model import HEAD
 from training.roles import Lesson
 from training.stills import openings
 
@@ -49,6 +51,7 @@ def given(work: Path, out: Path, **options: Any) -> Namespace:
         "half": False,
         "course": "all",
         "still": False,
+        "grown": False,
         "tower": None,
         "every": 0,
     }
@@ -126,3 +129,25 @@ def test_the_commands(
     assert examine.main() == 0
     told = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
     assert {"verify", "first", "clip"} <= told
+
+
+def test_new_heads_learn_alone(work: Path, tmp_path: Path) -> None:
+    """From a decoder without them: what was there stays as it is, to the last bit."""
+    small = states_of(CHECKPOINT)["model"]
+    for name, value in small.items():
+        part = name.split(".")[-2]
+        if "language_model" in name and part in ("q_proj", "k_proj", "v_proj"):
+            small[name] = value[: (6 if part == "q_proj" else 2) * HEAD]
+        elif "language_model" in name and part == "o_proj":
+            small[name] = value[:, : 6 * HEAD]
+    torch.save(states_of(CHECKPOINT) | {"model": small}, tmp_path / "small.pt")
+    lesson = Lesson(given(work, tmp_path / "out.pt", course="words", grown=True, start=tmp_path / "small.pt"))
+    _, before = parts(lesson)
+    for _ in range(2):  # values learn nothing before the output has
+        assert lesson.take_step()[0].endswith("text")
+    _, after = parts(lesson)
+    learned = {name for name in before if not torch.equal(before[name], after[name])}
+    assert {name.split(".")[-2] for name in learned} == {"q_proj", "k_proj", "v_proj", "o_proj"}
+    for name in learned:
+        old = small[name]
+        assert torch.equal(after[name][: old.shape[0], : old.shape[1]], old), name

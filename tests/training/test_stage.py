@@ -89,7 +89,8 @@ def test_what_stands_under_a_cover_is_not_listed() -> None:
     film = played("S8")
     listed = dict(objects(Stage(film.script), film.shots[0]))
     assert sum("block" in name for name in listed) == 1
-    assert any(count == 3 for name, count in listed.items() if name.endswith("cover"))
+    (covers,) = (numbers for name, numbers in listed.items() if name.endswith("cover"))
+    assert [film.script.things[at].kind for at in covers] == ["cover"] * 3
 
 
 @pytest.mark.parametrize("seed", [0, 4, 100, 999])
@@ -121,3 +122,21 @@ def test_a_step_shows_itself_where_the_loop_looks_for_it(task: str, share: float
             seen = evidence(stage, part, film, begin, end, rest_of(part, film.shots, begin))
             shown.append(min(abs(begin + share * (end - begin) - frame) for frame in seen) <= 1)
     assert sum(shown) >= 0.8 * len(shown)
+
+
+def test_other_steps_of_a_script_are_wrong_sentences_and_the_way_back_is_among_them() -> None:
+    film = played("R3")
+    stage = Stage(film.script)
+    there, back = stage.part(0), stage.part(1)
+    assert [one.deed for one in stage.besides(there)] == [back.deed]
+    assert (there.deed.origin, there.deed.goal) == (back.deed.goal, back.deed.origin)
+
+
+def test_an_empty_slot_is_read_off_its_rack_and_a_full_one_off_its_tube() -> None:
+    film = played("Q2")
+    stage, shot = Stage(film.script), film.shots[0]
+    kinds = {
+        place.name: [film.script.things[at].kind for at in stage.spot(place, shot)] for place in stage.places.values()
+    }
+    assert all(found == (["tube"] if "brown" in name else ["rack"]) for name, found in kinds.items())
+    assert len(kinds) == 6
