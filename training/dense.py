@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from compass_edge.sim.deed import bare
 from compass_edge.sim.shot import Shot
 from compass_edge.sim.things import BUTTON_DOWN, MOVABLE, Thing
 from training.footage import ARM, CELL, HAND, SIDE, Footage
@@ -20,6 +21,7 @@ from training.stage import Stage, thing_word
 
 _SIDES = ("leftmost", "middle", "rightmost", "left", "right", "front", "back")
 _PAINTS = ("red", "green", "blue", "yellow", "purple", "orange")
+_SLOTS = ("left", "middle", "right")
 CLASSES = (
     *(f"{paint} {kind}" for kind in ("block", "tube", "cover", "button", "mat") for paint in _PAINTS),
     "white mat", "black rack", "brown rack", "gray box", "lamp", "toy", "hand", "arm",
@@ -28,11 +30,14 @@ CLASSES = (
     *(f"under {paint} {kind}" for kind in MOVABLE for paint in _PAINTS), "under nothing",
     *(f"at {word}" for word in _SIDES), *(f"is {word}" for word in _SIDES),
     *(f"on {paint} mat" for paint in (*_PAINTS, "white")), "on black rack", "on brown rack",
+    # Later than the others: a checkpoint's heads may have been taught without them.
+    "gripped", *(f"on {paint} block" for paint in _PAINTS),
+    *(f"{side} slot {paint}" for side in _SLOTS for paint in (*_PAINTS, "empty")),
 )  # fmt: skip
 _NUMBER = {name: at for at, name in enumerate(CLASSES)}
 _SMALL = PATCH // CELL
 _SEEN = 0.12  # of a patch that a thing must fill
-_RARE = {"held": 3.0, "down": 6.0, "closed": 3.0, "touched": 3.0}
+_RARE = {"down": 6.0}
 
 
 def labels(footage: Footage, at: int, seen: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -90,9 +95,13 @@ def _relations(stage: Stage, thing: Thing, shot: Shot) -> list[str]:
         return [f"under {'nothing' if on == 'empty' else on}", *_words("at", places[0].name)]
     if thing.kind == "button":
         return _words("is", stage.button(thing))
+    if thing.kind == "rack":
+        return _slots(stage, thing, shot)
     if thing.kind not in MOVABLE:
         return []
-    names = _words("is", stage.name_of(thing, shot))
+    names = [*_words("is", stage.name_of(thing, shot)), *["gripped"] * stage.gripped(thing, shot)]
+    above = [one for one in stage.movable if bare(getattr(stage.place_of(one, shot), "name", "")) == thing_word(thing)]
+    names += [f"under {thing_word(one)}" for one in above]
     place = stage.place_of(thing, shot)
     if place is not None:
         below = [mat for mat in stage.things if mat.kind == "mat" and mat.at == place.at]
@@ -101,6 +110,16 @@ def _relations(stage: Stage, thing: Thing, shot: Shot) -> list[str]:
             f"on {thing_word(below[0]) if below else ' '.join(place.name.split()[-2:])}",
         ]
     return names
+
+
+def _slots(stage: Stage, rack: Thing, shot: Shot) -> list[str]:
+    """Of a rack of three slots what stands in each; a slot that the script does not name stays empty."""
+    found = []
+    for side in _SLOTS if rack.slots == len(_SLOTS) else ():
+        place = stage.places.get(f"the {side} slot of the {thing_word(rack)}")
+        stands = "empty" if place is None else stage.content(place, shot, stage.movable[0])
+        found.append(f"{side} slot {stands.split()[0]}")
+    return found
 
 
 def _words(before: str, name: str) -> list[str]:
@@ -147,6 +166,14 @@ class DenseHeads(nn.Module):
         for name, weight in _RARE.items():
             rare[_NUMBER[name]] = weight
         self.register_buffer("rare", rare, persistent=False)
+
+    def take(self, states: dict[str, Tensor]) -> None:
+        """Of a checkpoint; labels that came later begin with nothing."""
+        known = {}
+        for name, values in self.state_dict().items():
+            known[name] = torch.zeros_like(values)
+            known[name][: len(states[name])] = states[name]
+        self.load_state_dict(known)
 
     def loss(
         self, features: Tensor, taps: Tensor, states: Tensor, wanted: Tensor, order: Tensor, hand: Tensor

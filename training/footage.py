@@ -39,6 +39,7 @@ _SPARSE = 16  # frames from picture to picture outside of the stretch
 _LONGEST = 120  # ticks of a stretch
 HAND, ARM = 250, 251  # in a map, beside the numbers of things; 255 is everything else
 NOTHING = 255
+TRAINING = 10_000  # the first seed that a model may be trained on
 # Several of a kind stand close together there, and which one it is decides: tuning films of these went wrong most often.
 HARD = frozenset(("S3", "Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "R6"))
 
@@ -214,6 +215,7 @@ def main() -> int:
         default=14,
         help="training films of each task, twice as many of hard ones; one in seven for tuning",
     )
+    parser.add_argument("--first", type=int, default=TRAINING, help="seed of the first training film")
     parser.add_argument("--crew", type=int, default=2)
     parser.add_argument("--rank", type=int, default=-1)
     given = parser.parse_args()
@@ -222,8 +224,8 @@ def main() -> int:
         return launched("training.footage", sys.argv[1:], given.crew)
     os.environ.setdefault("LP_NUM_THREADS", "1")
     choose_gl()
-    seeds = [*range(1000, 1000 + max(given.films // 7, 1)), *range(10_000, 10_000 + given.films)]
-    more = range(10_000 + given.films, 10_000 + 2 * given.films)
+    seeds = [*range(1000, 1000 + max(given.films // 7, 1)), *range(given.first, given.first + given.films)]
+    more = range(given.first + given.films, given.first + 2 * given.films)
     chosen = [
         *((task, seed) for seed in seeds for task in TASKS),
         *((task, seed) for seed in more for task in TASKS if task in HARD),

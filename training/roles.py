@@ -111,7 +111,7 @@ class Lesson:
             self.model.load_state_dict(found["model"])
         else:
             self.model.model.visual.load_state_dict(found["visual"])
-        self.heads.load_state_dict(found["heads"])
+        self.heads.take(found["heads"])
         for name, part in (("pointing", self.pointing), ("nearness", self.nearness)):
             if name in found:
                 part.load_state_dict(found[name])

@@ -52,8 +52,7 @@ class Stage:
         self.buttons = [thing for thing in self.things if thing.kind == "button"]
         self.boxes = [place for place in script.places if place.within is not None]
         self.deeds = [deed_of(step.sentence, step.facts) for step in script.steps]
-        wanted = script.instruction.rstrip(".").split()[-2]
-        self.plan = hunted(script.task, self.deeds, wanted)
+        self.plan = hunted(script.task, self.deeds, script.instruction)
 
     def part(self, at: int) -> Part:
         """The script's own step, in an Orienter's words."""
@@ -204,13 +203,13 @@ class Stage:
         if not there:
             return "empty"
         top = max(there, key=lambda thing: (thing.kind == "cover", shot.bodies[thing.name][2]))
-        return thing_word(top) + (" gripped" if self._gripped(top, shot) else "")
+        return thing_word(top) + (" gripped" if self.gripped(top, shot) else "")
 
     def _lift(self, part: Part, shot: Shot, rest: float, under: str) -> Sight:
         thing = part.thing
         if thing is None:
             blocks = [one for one in self.movable if one.kind == "block"]
-            busy = [one for one in blocks if shot.bodies[one.name][2] > rest + _UP or self._gripped(one, shot)]
+            busy = [one for one in blocks if shot.bodies[one.name][2] > rest + _UP or self.gripped(one, shot)]
             if not busy:
                 return Sight("blocks: down", state="down")
             thing = busy[0]
@@ -218,7 +217,7 @@ class Stage:
         else:
             name = bare(part.deed.what)
         raised = shot.bodies[thing.name][2] > rest + _UP and self.place_of(thing, shot) is None
-        state = "up" if raised else "gripped" if self._gripped(thing, shot) else "down"
+        state = "up" if raised else "gripped" if self.gripped(thing, shot) else "down"
         beneath = self.beneath(thing, shot) if raised else under
         place = self.place_of(thing, shot) if state == "down" and part.thing is not None else None
         where = f" at {bare(place.name)}" if place is not None else ""
@@ -246,7 +245,7 @@ class Stage:
         aside = max(abs(x - place.at[0]), abs(y - place.at[1]))
         return aside < NEAR[thing.kind] + 0.004 and abs(z - thing.rest(place.base)) < 0.014
 
-    def _gripped(self, thing: Thing, shot: Shot) -> bool:
+    def gripped(self, thing: Thing, shot: Shot) -> bool:
         x, y, _ = shot.bodies[thing.name]
         near = max(abs(shot.gripper[0] - x), abs(shot.gripper[1] - y)) < 0.03
         low = shot.gripper[2] < shot.bodies[thing.name][2] + 0.075

@@ -1,11 +1,13 @@
 """Trains the vision tower on dense labels.
 
-python -m training.tower FOOTAGE OUT.pt --steps 3000
+    python -m training.tower FOOTAGE OUT.pt --steps 3000
+    python -m training.tower FOOTAGE OUT.pt --start CHECKPOINT --anchor 0.05    # a tower that decoders have learned to read
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import math
 import sys
@@ -16,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from compass_edge.sim.things import BUTTON_DOWN
 from training.checkpoint import states_of
 from training.crew import Crew, launched
 from training.dense import CLASSES, DenseHeads, hand_of, labels, moved, scores, varied
@@ -33,7 +36,10 @@ TOKENS = {
 }
 _BATCH = 32  # pictures a process
 _PAINTINGS = 6  # of a film
-_KINDS = ("block", "tube", "cover", "button", "mat", "light", "held", "down", "closed", "touched", "hand")
+_KINDS = (
+    "block", "tube", "cover", "button", "mat", "light", "held", "gripped", "down", "closed", "touched", "hand", "slot", "at", "is", "under",
+)  # fmt: skip
+_MOMENTS = 0.5  # of frames of films that are just before or after something changes: the others are soon known
 
 
 def rate(step: int, behind: float, top: float, *, warm: int = 100, hold: float = 0.4, floor: float = 0.02) -> float:
@@ -44,14 +50,31 @@ def rate(step: int, behind: float, top: float, *, warm: int = 100, hold: float =
     return top * (floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(part, 1.0))))
 
 
+_TELLING: dict[int, list[int]] = {}  # by their lists of frames, which paintings of a film share
+
+
+def moments_of(film: Footage) -> list[int]:
+    """Places of the pictures beside which a grip, a touch, a press or a light begins or ends."""
+    if id(film.frames) in _TELLING:
+        return _TELLING[id(film.frames)]
+    states = []
+    for frame in film.frames:
+        shot = film.shots[frame]
+        pressed = frozenset(name for name, travel in shot.travel.items() if travel < BUTTON_DOWN)
+        states.append((shot.held, shot.touched, shot.is_open, pressed, shot.lamp))
+    changed = {at for at in range(1, len(states)) if states[at] != states[at - 1]}
+    return _TELLING.setdefault(id(film.frames), sorted(changed | {at - 1 for at in changed}))
+
+
 def batch(
     films: list[Footage], dice: np.random.Generator, count: int, *, shift: bool, stills: Sequence[Footage] = ()
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     pictures, wanted, hands = [], [], []
     for _ in range(count):
-        some = films if not stills or dice.random() < 0.4 else stills
+        some = films if not stills or dice.random() < 0.6 else stills
         film = some[dice.integers(len(some))]
-        at = int(dice.integers(len(film.frames)))
+        telling = moments_of(film) if some is films and dice.random() < _MOMENTS else []
+        at = telling[dice.integers(len(telling))] if telling else int(dice.integers(len(film.frames)))
         picture, seen = film.picture(at), film.maps[at]
         if shift:
             picture, seen = moved(picture, seen, dice)
@@ -71,13 +94,18 @@ def found_of(model: Tiny, heads: DenseHeads, films: list[Footage], crew: Crew) -
     told = sum(crew.gathered(told))
     f1 = 2 * told[0] / np.maximum(told[1] + told[2], 1)
     by_kind = {
-        kind: [f1[at] for at, name in enumerate(CLASSES) if name.endswith(kind) and told[2][at] > 20] for kind in _KINDS
+        kind: [f1[at] for at, name in enumerate(CLASSES) if kind in name.split() and told[2][at] > 20] for kind in _KINDS
     }
     return {kind: round(float(np.mean(values)), 3) for kind, values in by_kind.items() if values}
 
 
+def _apart(features: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+    """How far they are from what they were, as a share of how much that varies."""
+    return (features.float() - known.float()).square().mean() / known.float().var()
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("footage", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--steps", type=int, default=3000)
@@ -87,7 +115,8 @@ def main() -> int:
         "--half", action="store_true", help="multiply in bfloat16: nearly twice as fast where a CPU has it"
     )
     parser.add_argument("--start", type=Path, help="a tower to go on with")
-    parser.add_argument("--stills", type=Path, help="a folder of stills, shown six times in ten")
+    parser.add_argument("--anchor", type=float, default=0.0, help="weight of staying what --start was, in features and taps")
+    parser.add_argument("--stills", type=Path, help="a folder of stills, shown four times in ten")
     parser.add_argument("--rank", type=int, default=-1)
     given = parser.parse_args()
     if given.rank < 0:
@@ -99,7 +128,8 @@ def main() -> int:
     if given.start:
         found = states_of(given.start)
         model.model.visual.load_state_dict(found["visual"])
-        heads.load_state_dict(found["heads"])
+        heads.take(found["heads"])
+    before = copy.deepcopy(model)
     paints = np.random.default_rng(given.rank)
     films = load(given.footage, lambda key: int(key.split("-")[1]) >= 10_000)
     films += [film.painted(shuffled(paints)) for film in films for _ in range(_PAINTINGS - 1)]
@@ -117,24 +147,31 @@ def main() -> int:
     )  # fmt: skip
     dice = np.random.default_rng(1000 + given.rank)
     chance = torch.Generator().manual_seed(given.rank)
-    began, mean = time.monotonic(), 0.0
+    began, mean, drift = time.monotonic(), 0.0, 0.0
     for step in range(given.steps):
         pictures, wanted, hands = batch(films, dice, _BATCH, shift=True, stills=stills)
         with torch.autocast("cpu", torch.bfloat16, enabled=given.half):
-            features, taps, states = model.tower(varied(model.patches(pictures), chance))
+            patches = varied(model.patches(pictures), chance)
+            features, taps, states = model.tower(patches)
             loss = heads.loss(features, taps, states, wanted, model.order, hands)
+            away = torch.zeros(())
+            if given.anchor:
+                with torch.no_grad():
+                    known = before.tower(patches)[:2]
+                away = sum((_apart(one, other) for one, other in zip((features, taps), known, strict=True)), away)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        (loss + given.anchor * away).backward()
         crew.average(parameters, 1.0)
         for group in optimizer.param_groups:
             group["lr"] = rate(step, step / given.steps, given.rate)
         optimizer.step()
         mean = loss.item() if step == 0 else 0.98 * mean + 0.02 * loss.item()
+        drift = away.item() if step == 0 else 0.98 * drift + 0.02 * away.item()
         if (step + 1) % 250 == 0 or step + 1 == given.steps:
             found = found_of(model, heads, tuning or films, crew)
             if crew.leads:
                 minutes = round((time.monotonic() - began) / 60, 1)
-                told = {"step": step + 1, "minutes": minutes, "loss": round(mean, 4), "f1": found}
+                told = {"step": step + 1, "minutes": minutes, "loss": round(mean, 4), "away": round(drift, 4), "f1": found}
                 print(json.dumps(told), flush=True)
                 torch.save({"visual": model.model.visual.state_dict(), "heads": heads.state_dict()}, given.out)
     return 0

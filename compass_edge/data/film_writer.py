@@ -1,4 +1,4 @@
-"""The film writer: pictures into an mp4, the same bytes for the same pictures on one FFmpeg.
+"""The film writer: pictures into an mp4, the same bytes for the same pictures on one FFmpeg, as a rule.
 
 with FilmWriter("R1/3.mp4", fps=10, width=448, height=448) as film:
     film.add(rgb)

@@ -7,6 +7,7 @@ A lamp's blinks cannot be counted in three frames: the plan has as many presses 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from compass_edge.sim.deed import Deed, parse
 
 BLINKS = 3  # presses that are planned for a lamp that blinks from 2 to 5 times
 _ORDER = ("first", "second", "third")
+_IN_ORDER = re.compile(r"in the order (\w+), (\w+), (\w+)")
 
 
 def deed_of(sentence: str, facts: Mapping[str, Any]) -> Deed:
@@ -49,11 +51,16 @@ def planned(task: str, deeds: Sequence[Deed]) -> list[Deed]:
     return plan
 
 
-def hunted(task: str, deeds: Sequence[Deed], wanted: str) -> list[Deed]:
-    """S8 plans its last step by the colour it looks for."""
+def hunted(task: str, deeds: Sequence[Deed], instruction: str) -> list[Deed]:
+    """S3 and S8 plan by the colours that their instruction names: of S3 each cover after what it hides, so that it can be found by it."""
     plan = planned(task, deeds)
     if task == "S8" and plan and plan[-1].kind == "move":
+        wanted = instruction.rstrip(".").split()[-2]
         plan[-1] = replace(plan[-1], goal=f"the table in front of the cover that hides the {wanted} block")
+    if task == "S3" and (named := _IN_ORDER.search(instruction)) is not None:
+        lifts = [at for at, deed in enumerate(plan) if deed.kind == "lift"]
+        for at, paint in zip(lifts, named.groups(), strict=False):
+            plan[at] = replace(plan[at], what=f"the cover that hides the {paint} block, {plan[at].what},")
     return plan
 
 
@@ -82,8 +89,7 @@ def deeds(episode: Episode) -> list[Deed]:
 
 def outcomes(episode: Episode) -> list[str]:
     """The plan that the first frame of an annotated episode allows."""
-    task = _film_of(episode)
-    return outcomes_of(hunted(task, deeds(episode), _wanted(episode)))
+    return outcomes_of(hunted(_film_of(episode), deeds(episode), episode.instruction))
 
 
 def subtasks(episode: Episode) -> list[Subtask]:
@@ -99,9 +105,3 @@ def _film_of(episode: Episode) -> str:
     found = NEGATIVES.get(episode.task)
     return found.base if found is not None else episode.task
 
-
-def _wanted(episode: Episode) -> str:
-    """S8: the colour of the block in front of whose cover the marker goes."""
-    if _film_of(episode) != "S8" or not episode.truth:
-        return ""
-    return episode.instruction.rstrip(".").split()[-2]

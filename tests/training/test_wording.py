@@ -31,11 +31,7 @@ def test_a_text_asks_for_one_thing_only() -> None:
     dice = np.random.default_rng(1)
     for task in TASKS:
         script = write(task, 10_001)
-        plan = hunted(
-            task,
-            [deed_of(step.sentence, step.facts) for step in script.steps],
-            script.instruction.rstrip(".").split()[-2],
-        )
+        plan = hunted(task, [deed_of(step.sentence, step.facts) for step in script.steps], script.instruction)
         plans: dict[str, list[str]] = {}
         for _ in range(300):
             one = wordings(script, dice)
