@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from training.footage import load
+from training.footage import is_training, load
 from training.model import Size, Tiny, config
 from training.tower import TOKENS, batch
 
@@ -56,7 +56,7 @@ def main() -> int:
     found = torch.load(tower, weights_only=True)
     model = Tiny(config(Size(), 16, TOKENS)).eval()
     model.model.visual.load_state_dict(found["visual"])
-    films = load(footage, lambda key: int(key.split("-")[1]) >= 10_000)
+    films = load(footage, is_training)
     pictures, _, _ = batch(films, np.random.default_rng(0), _PICTURES, shift=True)
     with torch.no_grad():
         features, taps, _ = model.tower(model.patches(pictures))

@@ -17,8 +17,8 @@ WORDS = (
 )
 # Mostly the Verifier, and of the rest as much as keeps it.
 VERIFIER = (
-    ("verify", False, 5, 0.66, 0.66), ("verify", True, 12, 0.02, 0.02), ("survey", False, 14, 0.10, 0.10), ("first", False, 6, 0.08, 0.08),
-    ("first", True, 10, 0.06, 0.06), ("next", False, 8, 0.06, 0.06), ("review", True, 8, 0.02, 0.02),
+    ("dense", False, 32, 0.10, 0.06), ("verify", False, 5, 0.50, 0.60), ("verify", True, 12, 0.02, 0.02), ("survey", False, 14, 0.12, 0.10),
+    ("first", False, 6, 0.08, 0.08), ("first", True, 10, 0.10, 0.06), ("next", False, 8, 0.06, 0.06), ("review", True, 8, 0.02, 0.02),
 )  # fmt: skip
 CLIPS = (("clip", False, 0, 1.0, 1.0),)  # for a decoder of their own
 COURSES = {"all": MIX, "words": WORDS, "verifier": VERIFIER, "clips": CLIPS}

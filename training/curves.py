@@ -25,7 +25,7 @@ from training.batch import Scribe, made
 from training.checkpoint import states_of
 from training.features import Fresh
 from training.films import Films, Sample, tick_at
-from training.footage import EVERY, load
+from training.footage import EVERY, is_tuning, load
 from training.growth import size_of
 from training.judgement import rest_of
 from training.memory import evidence
@@ -95,7 +95,7 @@ def main() -> int:
     states = states_of(given.checkpoint, progress=True)["model"]
     model = Tiny(config(size_of(states), scribe.tokenizer.size, ids_of(scribe.tokenizer))).eval()
     model.load_state_dict(states)
-    curves = step_curves(model, scribe, Films(load(given.footage, lambda key: int(key.split("-")[1]) < 10_000)))
+    curves = step_curves(model, scribe, Films(load(given.footage, is_tuning)))
     with given.out.open("w") as file:
         for curve in curves:
             scores = [round(float(score), 4) for score in curve.scores]

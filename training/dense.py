@@ -104,11 +104,9 @@ def _relations(stage: Stage, thing: Thing, shot: Shot) -> list[str]:
     names += [f"under {thing_word(one)}" for one in above]
     place = stage.place_of(thing, shot)
     if place is not None:
-        below = [mat for mat in stage.things if mat.kind == "mat" and mat.at == place.at]
-        names += [
-            *_words("at", place.name),
-            f"on {thing_word(below[0]) if below else ' '.join(place.name.split()[-2:])}",
-        ]
+        stands_on = " ".join(place.name.split()[-2:])
+        mats = [thing_word(one) for one in stage.things if one.kind == "mat" and one.at == place.at]
+        names += [*_words("at", place.name), f"on {stands_on if not mats or stands_on.endswith(' block') else mats[0]}"]
     return names
 
 

@@ -17,7 +17,7 @@ from training.footage import Footage, training_script
 from training.paint import shuffled, told_in
 
 # Of these the plan names places or counts that have to be looked up; the others are learned soon.
-_LOOKED_UP = ("S3", "S7", "Q1", "Q2", "Q5", "Q6", "R2", "R3")
+_LOOKED_UP = ("S3", "S3", "S7", "Q1", "Q2", "Q5", "Q6", "R2", "R3")
 _SHARE = 0.65
 _FIRST_SEED, _LAST_SEED = 1_000_000, 9_000_000
 _NOTHING = np.zeros((1, 0, 0), np.uint8)

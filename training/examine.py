@@ -21,7 +21,7 @@ from training.clips import clip
 from training.crew import Crew
 from training.features import Fresh
 from training.films import Films, Sample
-from training.footage import load
+from training.footage import is_tuning, load
 from training.growth import size_of
 from training.model import Tiny, config
 from training.samples import SAMPLERS
@@ -109,7 +109,7 @@ def main() -> int:
     )
     given = parser.parse_args()
     scribe, crew = Scribe(given.checkpoint), Crew(0, 1, 0)
-    films = Films(load(given.footage, lambda key: int(key.split("-")[1]) < 10_000))
+    films = Films(load(given.footage, is_tuning))
     for clips in (False, True):
         states = states_of(given.checkpoint, progress=clips)["model"]
         model = Tiny(config(size_of(states), scribe.tokenizer.size, ids_of(scribe.tokenizer))).eval()

@@ -146,6 +146,15 @@ def chosen_frames(ends: Sequence[int], count: int, dice: Dice) -> list[int]:
     return sorted(dense | set(range(0, count, _SPARSE)))
 
 
+def is_training(key: str) -> bool:
+    """Of the film with this name."""
+    return int(key.split("-")[1]) >= TRAINING
+
+
+def is_tuning(key: str) -> bool:
+    return not is_training(key)
+
+
 def load(folder: Path, part: Callable[[str], bool] = lambda key: True) -> list[Footage]:
     found = []
     for path in sorted(folder.glob("*.pkl")):

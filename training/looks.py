@@ -20,7 +20,7 @@ from training.checkpoint import states_of
 from training.drafts import drafts
 from training.features import Fresh
 from training.films import Films
-from training.footage import load
+from training.footage import is_tuning, load
 from training.growth import size_of
 from training.guidance import shares_of
 from training.model import Tiny, config
@@ -55,7 +55,7 @@ def main() -> int:
     scribe, states = Scribe(given.tokenizer), states_of(given.checkpoint)["model"]
     model = Tiny(config(size_of(states), scribe.tokenizer.size, ids_of(scribe.tokenizer))).eval()
     model.load_state_dict(states)
-    films = Films(load(given.footage, lambda key: int(key.split("-")[1]) < 10_000))
+    films = Films(load(given.footage, is_tuning))
     features = Fresh(model, films.films)
     for kind, text in _KINDS:
         dice = np.random.default_rng(3)

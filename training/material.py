@@ -8,7 +8,7 @@ import numpy as np
 
 from training.clips import clips
 from training.films import Films, Sample
-from training.footage import Footage, load
+from training.footage import Footage, is_training, is_tuning, load
 from training.paint import shuffled
 from training.samples import family
 from training.stills import load_stills
@@ -24,13 +24,9 @@ class Material:
         def painted(films: list[Footage], count: int) -> list[Footage]:
             return [*films, *(film.painted(shuffled(dice)) for film in films for _ in range(count - 1))]
 
-        self.films = Films(painted(load(footage, _is_training), _PAINTINGS))
+        self.films = Films(painted(load(footage, is_training), _PAINTINGS))
         self.doors = Films(painted(load_stills(stills, "opening"), 2))
-        self.judges = Films(load(footage, lambda key: not _is_training(key)))
-
-
-def _is_training(key: str) -> bool:
-    return int(key.split("-")[1]) >= 10_000
+        self.judges = Films(load(footage, is_tuning))
 
 
 def drawn(films: Films, kind: str, text: bool, count: int, dice: np.random.Generator, window: float) -> list[Sample]:

@@ -35,6 +35,7 @@ from training.guidance import loss_of_guide, loss_of_words
 from training.losses import Both, loss_of
 from training.material import Material, drawn
 from training.model import Size, Tiny, config
+from training.moments import MOMENTS, moments_of
 from training.nearness import Nearness
 from training.pointing import Pointing
 from training.survey import any_frame
@@ -174,8 +175,12 @@ class Lesson:
     def _labels(self, count: int) -> tuple[Tensor, float]:
         """The tower alone, on what its labels say."""
         films = self.material.films
-        chosen = [films.any_step(self.dice) for _ in range(count)]
-        frames = [(number, films.place[number][any_frame(films, number, step, self.dice)]) for number, step in chosen]
+        frames = []
+        for _ in range(count):
+            number, step = films.any_step(self.dice)
+            telling = moments_of(films.films[number]) if self.dice.random() < MOMENTS else []
+            at = films.place[number][any_frame(films, number, step, self.dice)]
+            frames.append((number, telling[self.dice.integers(len(telling))] if telling else at))
         with torch.autocast("cpu", torch.bfloat16, enabled=self.given.half):
             self.live.of(frames, self.dice, learn=True, films=films.films)
         return _LABELS * self.live.loss, float(self.live.loss.detach())

@@ -16,6 +16,7 @@ Examples:
   compass-edge eval my_episodes --settings settings.json        thresholds that calibrate --out wrote
   compass-edge eval --suite sim --json                          compass-tiny on the whole benchmark: loop, roles and speed
   compass-edge eval --suite sim --limit 6                       a quick look at it
+  compass-edge eval --suite sim --seeds 1000-1001               the same questions on seeds that a model may be tuned on
 
 Methods: the loop (compass); its progress model alone, without context, with the true step and position, and with the true
 step counted on from where the model itself ended the one before. Lower MAE (0 to 100) and higher rho are better.
@@ -48,7 +49,9 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--tasks", metavar="LIST", help="tasks of the simulator beside them: S1,Q2, state, sequence, recurrence or all"
     )
-    parser.add_argument("--seeds", metavar="A-B", help="of the tasks, such as 0-4 or 0-2,7 (0-4, the test seeds)")
+    parser.add_argument(
+        "--seeds", metavar="A-B", help="of the tasks or the suite, such as 0-4 or 0-2,7 (0-4, the test seeds)"
+    )
     parser.add_argument(
         "--negatives", action="store_true", help="the simulator's films that do not match their instruction"
     )

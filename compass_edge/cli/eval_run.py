@@ -77,8 +77,8 @@ def run_eval(arguments: argparse.Namespace) -> int:
 def _checked(name: str, threads: int | None, arguments: argparse.Namespace) -> Callable[[float], Settings] | None:
     """The models' own settings, by a film's rate. What is wrong is said before anything is rendered or run."""
     preset, options = choose_models(name)
-    if arguments.suite and (arguments.paths or arguments.tasks or arguments.seeds):
-        raise UsageError("--suite names its own episodes: leave out data sets, --tasks and --seeds.")
+    if arguments.suite and (arguments.paths or arguments.tasks):
+        raise UsageError("--suite names its own episodes: leave out data sets and --tasks.")
     if arguments.live and not arguments.suite:
         raise UsageError("--live is a part of a suite: say --suite sim too.")
     if arguments.report is not None:
@@ -95,7 +95,7 @@ def _checked(name: str, threads: int | None, arguments: argparse.Namespace) -> C
 def _selected(arguments: argparse.Namespace, cache: Path, jobs: int) -> list[Episode]:
     with ProgressBar("rendering", None) as bar:
         if arguments.suite:
-            return suite_episodes(arguments.limit, cache, jobs, bar.update)
+            return suite_episodes(arguments.limit, arguments.seeds, cache, jobs, bar.update)
         chosen = Selection(arguments.paths, arguments.tasks, arguments.seeds, arguments.negatives, arguments.limit)
         return select(chosen, cache, jobs, bar.update)
 

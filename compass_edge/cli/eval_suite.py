@@ -41,10 +41,12 @@ class Batch:
     tracks: Sequence[str] = ("path",)
 
 
-def suite_episodes(limit: int | None, cache: Path, jobs: int, on_rendered: OnRendered) -> list[Episode]:
+def suite_episodes(
+    limit: int | None, seeds: str | None, cache: Path, jobs: int, on_rendered: OnRendered
+) -> list[Episode]:
     from compass_edge.cli import eval_rendering  # the simulator: only who asks for its tasks needs it
 
-    return eval_rendering.suite_episodes(limit, cache, jobs, on_rendered)
+    return eval_rendering.suite_episodes(limit, seeds, cache, jobs, on_rendered)
 
 
 def suite_batches(models: Suite, settings: Settings | None, episodes: Sequence[Episode]) -> list[Batch]:

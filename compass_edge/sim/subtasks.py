@@ -104,4 +104,3 @@ def _film_of(episode: Episode) -> str:
 
     found = NEGATIVES.get(episode.task)
     return found.base if found is not None else episode.task
-

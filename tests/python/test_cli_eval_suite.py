@@ -44,6 +44,13 @@ def test_the_suite_is_the_benchmark() -> None:
     assert len(suite_names(50)) == 50
 
 
+def test_a_suite_of_other_seeds_has_every_task_of_each_and_no_negative() -> None:
+    names = suite_names(seeds=[1000, 1001])
+    assert len(names) == 48
+    assert {seed for _, seed in names} == {1000, 1001}
+    assert suite_names(3, [1000, 1001]) == [("S1", 1000), ("Q1", 1000), ("R1", 1000)]
+
+
 def test_json_and_page(cache: Path) -> None:
     arguments = ("eval", "--suite", "sim", "--limit", "1", "--models", "oracle", "--cache", str(cache), "--jobs", "1")
     done = compass(*arguments, "--json", "--report", str(cache / "report"))

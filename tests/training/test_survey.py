@@ -14,10 +14,11 @@ from dataclasses import replace
 import numpy as np
 from performed import played
 
+from compass_edge.sim.acts import Carry
 from compass_edge.sim.deed import bare
 from training.dense import CLASSES, labels
 from training.films import Films
-from training.footage import CELL, NOTHING, SIDE, Footage
+from training.footage import CELL, EVERY, NOTHING, SIDE, Footage
 from training.model import GRID
 from training.stage import Stage, thing_word
 from training.survey import survey
@@ -93,6 +94,35 @@ def test_a_mat_whose_block_is_carried_is_under_nothing() -> None:
         at for at, thing in enumerate(film.script.things) if thing.name == film.shots[film.frames[carried + 8]].held
     )
     assert "held" in told_of(film, carried + 8, held)
+
+
+def test_a_rack_knows_what_stands_in_each_slot() -> None:
+    film = played("Q3")
+    number, tube = (
+        next(at for at, thing in enumerate(film.script.things) if thing.kind == kind) for kind in ("rack", "tube")
+    )
+    colour = film.script.things[tube].colour
+    for step, side in ((0, "middle"), (1, "right"), (2, "middle")):
+        at = film.frames.index(-(-film.ends[step] // EVERY) * EVERY)
+        slots = {word for word in told_of(film, at, number) if " slot " in word}
+        others = {f"{other} slot empty" for other in ("left", "middle", "right") if other != side}
+        assert slots == {f"{side} slot {colour}", *others}
+        assert f"at {side}" in told_of(film, at, tube)
+
+
+def test_a_block_knows_what_stands_on_it_and_who_grips_it() -> None:
+    film = played("Q6")
+    stage, end = Stage(film.script), film.ends[0]
+    act = film.script.steps[0].act
+    assert isinstance(act, Carry)
+    above = stage.number(act.thing)
+    below = next(one for one in stage.movable if thing_word(one) == bare(act.place.name))
+    at = film.frames.index(-(-end // EVERY) * EVERY)
+    assert f"under {thing_word(act.thing)}" in told_of(film, at, stage.number(below))
+    assert f"on {thing_word(below)}" in told_of(film, at, above)
+    gripped = [at for at, frame in enumerate(film.frames) if frame < end and "gripped" in told_of(film, at, above)]
+    assert gripped
+    assert all(stage.gripped(act.thing, film.shots[film.frames[one]]) for one in gripped)
 
 
 def test_nothing_is_labelled_where_nothing_is() -> None:

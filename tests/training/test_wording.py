@@ -12,6 +12,7 @@ import numpy as np
 from compass_edge.sim.catalogue import TASKS, write
 from compass_edge.sim.negatives import NEGATIVES
 from compass_edge.sim.subtasks import deed_of, hunted, outcomes_of
+from training.stage import Stage
 from training.wording import unrelated, wordings
 
 
@@ -39,6 +40,20 @@ def test_a_text_asks_for_one_thing_only() -> None:
                 continue
             outcomes = outcomes_of([plan[at] for at in one.picks])
             assert plans.setdefault(one.text, outcomes) == outcomes, one.text
+
+
+def test_a_cover_is_planned_after_what_it_hides_and_told_without_it() -> None:
+    stage = Stage(write("S3", 10_000))
+    hidden = {
+        step.facts["hidden"]: deed.what
+        for step, deed in zip(stage.script.steps, stage.deeds, strict=True)
+        if "hidden" in step.facts
+    }
+    lifts = [deed for deed in stage.plan if deed.kind == "lift"]
+    assert [deed.what for deed in lifts] == [
+        f"the cover that hides the {paint} block, {what}," for paint, what in hidden.items()
+    ]
+    assert [stage.part(at).deed.what for at in (3, 4, 5)] == list(hidden.values())
 
 
 def test_what_is_unrelated_has_none_of_the_negatives_nouns() -> None:
