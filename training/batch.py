@@ -120,7 +120,7 @@ class Batch:
     pointed: list[Pointed]  # of each frame
     progress: Tensor  # of all clips' frames in a row
     counts: Tensor
-    nearness: Tensor  # [frames of clips, 3]
+    nearness: Tensor  # [frames of clips, columns]
     names: Tensor  # [B, T]: which of the words that are repeated a token is, or -1
     guide: Guide  # where to look
 

@@ -36,7 +36,7 @@ class Sample:
     counts: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))  # which of them are known
     case: str = ""
     about: tuple[Any, ...] = ()
-    nearness: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 3), np.float32))  # (training.nearness)
+    nearness: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 4), np.float32))  # (training.nearness)
     pointed: tuple[int, int, int] = (-1, -1, -1)  # numbers of things in the map of every frame (training.pointing)
     seen: dict[tuple[int, int], tuple[int, ...]] = field(
         default_factory=dict
@@ -52,7 +52,7 @@ class Films:
         self.place = [{frame: at for at, frame in enumerate(film.frames)} for film in films]
         self.steps: list[tuple[int, int]] = []
         self.by_kind: dict[str, list[tuple[int, int]]] = {}
-        self.hard_by_kind: dict[str, list[tuple[int, int]]] = {}
+        self._hard: dict[tuple[str, frozenset[str]], list[tuple[int, int]]] = {}
         for number, film in enumerate(films):
             for step, end in enumerate(film.ends):
                 begin = film.ends[step - 1] if step else 0
@@ -61,8 +61,6 @@ class Films:
                     self.steps.append((number, step))
                     kind = self.stages[number].deeds[step].kind
                     self.by_kind.setdefault(kind, []).append((number, step))
-                    if film.script.task in HARD:
-                        self.hard_by_kind.setdefault(kind, []).append((number, step))
 
     def begin(self, number: int, step: int) -> int:
         return self.films[number].ends[step - 1] if step else 0
@@ -75,13 +73,16 @@ class Films:
         """Filmed ticks from the first frame to the last."""
         return [frame for frame in range(tick_at(first), last + 1, EVERY) if frame in self.place[number]]
 
-    def any_step(self, dice: Dice) -> tuple[int, int]:
+    def any_step(self, dice: Dice, hard: frozenset[str] = HARD) -> tuple[int, int]:
+        """Of any task, and half of the time of a hard one where there are such."""
         kinds = list(self.by_kind)
         often = np.array([_OFTEN[kind] for kind in kinds])
         kind = kinds[dice.choice(len(kinds), p=often / often.sum())]
         steps = self.by_kind[kind]
         if dice.random() < _HARD:
-            steps = self.hard_by_kind.get(kind, steps)
+            if (kind, hard) not in self._hard:
+                self._hard[kind, hard] = [one for one in steps if self.films[one[0]].script.task in hard]
+            steps = self._hard[kind, hard] or steps
         return steps[dice.integers(len(steps))]
 
 

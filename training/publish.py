@@ -22,11 +22,12 @@ def export_both(checkpoint: Path, package: Path, decoder: str, vision: str) -> N
     with tempfile.TemporaryDirectory() as beside:
         scorer = Path(beside) / f"{checkpoint.name}-progress"
         write_progress(checkpoint, scorer)
-        for part, kind, source in (("vlm", "vlm", checkpoint), ("prm", "robometer", scorer)):
+        # As long as what is asked: questions and replies of three frames, and a step of 128 frames.
+        for part, kind, source, positions in (("vlm", "vlm", checkpoint, 4096), ("prm", "robometer", scorer, 8192)):
             out = package / part
             if out.exists():
                 shutil.rmtree(out)
-            recipe = Recipe(kind=kind, vision=vision, embedding="fp16", decoder=decoder, positions=8192)
+            recipe = Recipe(kind=kind, vision=vision, embedding="fp16", decoder=decoder, positions=positions)
             manifest = export_model(source, out, recipe, name=f"compass-tiny-{part}")
             print(out, f"{manifest.bytes / 1e6:.2f} MB")
 

@@ -113,9 +113,10 @@ class Lesson:
         else:
             self.model.model.visual.load_state_dict(found["visual"])
         self.heads.take(found["heads"])
-        for name, part in (("pointing", self.pointing), ("nearness", self.nearness)):
-            if name in found:
-                part.load_state_dict(found[name])
+        if "pointing" in found:
+            self.pointing.load_state_dict(found["pointing"])
+        if "nearness" in found:
+            self.nearness.take(found["nearness"])
 
     @property
     def minutes(self) -> float:

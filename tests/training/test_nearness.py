@@ -35,12 +35,29 @@ def test_the_hand_is_near_what_is_pressed_and_far_from_the_rest(task: str) -> No
             assert apart[shown[0], 0] > 2 * near[shown[0], 0]
 
 
+def test_a_thing_is_at_its_goal_when_its_step_is_done_and_not_before() -> None:
+    film = played("S1")
+    stage = Stage(film.script)
+    part, end = stage.part(0), film.ends[0]
+    there = table(stage, part, film.shots[: end + 1], rest_of(part, film.shots, 0))[:, 3]
+    assert not there[: end // 2].any()
+    assert there[end]
+
+
+def test_columns_that_were_saved_are_taken_and_new_ones_begin() -> None:
+    before, after = Nearness(4), Nearness(4)
+    fresh = after.read.weight[3].clone()
+    after.take({name: values[:3] for name, values in before.state_dict().items()})
+    assert torch.equal(after.read.weight[:3], before.read.weight[:3])
+    assert torch.equal(after.read.weight[3], fresh)
+
+
 def test_what_is_not_known_is_not_learned() -> None:
     torch.manual_seed(0)
     layer = Nearness(4)
-    wanted = torch.tensor([[0.5, float("nan"), 1.0], [0.2, float("nan"), 0.0]])
+    wanted = torch.tensor([[0.5, float("nan"), 1.0, float("nan")], [0.2, float("nan"), 0.0, float("nan")]])
     layer.loss(torch.randn(2, 4), wanted).backward()
     grad = layer.read.weight.grad
     assert grad is not None
-    assert float(grad[1].abs().sum()) == 0
+    assert float(grad[1].abs().sum()) == float(grad[3].abs().sum()) == 0
     assert float(grad[0].abs().sum()) > 0
