@@ -60,7 +60,9 @@ class Nearness(nn.Module):
         truth = wanted.nan_to_num()
         apart = F.smooth_l1_loss(found[:, :2], truth[:, :2], beta=0.1, reduction="none") * known[:, :2]
         state = F.binary_cross_entropy_with_logits(found[:, 2:], truth[:, 2:], reduction="none") * known[:, 2:]
-        return 4 * apart.sum() / known[:, :2].sum().clamp(min=1) + (state.sum(0) / known[:, 2:].sum(0).clamp(min=1)).sum()
+        return (
+            4 * apart.sum() / known[:, :2].sum().clamp(min=1) + (state.sum(0) / known[:, 2:].sum(0).clamp(min=1)).sum()
+        )
 
     def take(self, states: dict[str, Tensor]) -> None:
         """What was saved, of as many columns as there were."""
