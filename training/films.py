@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compass_edge.models import Image, Question
-from training.footage import EVERY, HARD, Footage
+from training.footage import EVERY, Footage
 from training.stage import Stage
 
 TAU = 0.9  # of questions with the expected transition: without it nobody could tell what it is good for
 # How often a kind of step is shown: moves are of many kinds, lifts and lamps are learned soon.
 _OFTEN = {"move": 3.0, "press": 2.0, "tap": 1.5, "lift": 1.5, "watch": 0.5}
+# Where the loop's runs on tuning films last went wrong.
+STUBBORN = frozenset(("S2", "S6", "S7", "S8", "Q6", "R6"))
 _HARD = 0.5  # of steps, where there are such, that are of hard tasks
 NO_IMAGE = Image("")  # a sample names its frames: a film and the place of a picture in it
 Frame = tuple[int, int]
@@ -73,7 +75,7 @@ class Films:
         """Filmed ticks from the first frame to the last."""
         return [frame for frame in range(tick_at(first), last + 1, EVERY) if frame in self.place[number]]
 
-    def any_step(self, dice: Dice, hard: frozenset[str] = HARD) -> tuple[int, int]:
+    def any_step(self, dice: Dice, hard: frozenset[str] = STUBBORN) -> tuple[int, int]:
         """Of any task, and half of the time of a hard one where there are such."""
         kinds = list(self.by_kind)
         often = np.array([_OFTEN[kind] for kind in kinds])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import socket
 import sys
 import threading
@@ -20,6 +21,12 @@ from compass_edge.frames.source import Source, backends, open_source
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 VIDEOS = Path(__file__).parents[3] / "shared" / "videos"
+
+
+def pytest_configure() -> None:
+    """Who is started in the background begins with Ctrl-C ignored, and so would all that the tests start and interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
