@@ -15,12 +15,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from compass_edge.errors import EnvironmentFault
 from compass_edge.frames.source import Source, backends, open_source
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 VIDEOS = Path(__file__).parents[3] / "shared" / "videos"
+
+settings.register_profile("patient", settings.default, deadline=None)  # a busy machine is no failure
+settings.load_profile("patient")
 
 
 def pytest_configure() -> None:

@@ -77,7 +77,7 @@ curves_of_any_shape = runs.map(lambda parts: tuple(value for value, length in pa
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     curves=st.lists(curves_of_any_shape, min_size=1, max_size=6),
     thresholds=st.lists(

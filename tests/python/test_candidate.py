@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compass_edge.errors import UsageError
@@ -141,7 +141,6 @@ rules = st.builds(
 curves = st.lists(st.one_of(st.just(0.0), unit), max_size=60)
 
 
-@settings(deadline=None)
 @given(rule=rules, scores=curves, other=curves, rejecting=st.booleans(), data=st.data())
 def test_the_future_changes_nothing(
     rule: CandidateRule, scores: list[float], other: list[float], rejecting: bool, data: st.DataObject
@@ -150,7 +149,6 @@ def test_the_future_changes_nothing(
     assert run(rule, scores[:cut] + other, rejecting)[:cut] == run(rule, scores, rejecting)[:cut]
 
 
-@settings(deadline=None)
 @given(rule=rules, scores=curves, rejecting=st.booleans())
 def test_resuming_from_a_kept_watch_equals_going_on(rule: CandidateRule, scores: list[float], rejecting: bool) -> None:
     """Observing changes nothing but the watch it returns: looking twice, or at something else in between, is harmless."""
@@ -165,7 +163,6 @@ def test_resuming_from_a_kept_watch_equals_going_on(rule: CandidateRule, scores:
     assert answers == run(rule, scores, rejecting)
 
 
-@settings(deadline=None)
 @given(rule=rules, scores=curves, rejecting=st.booleans())
 def test_a_candidate_is_a_frame_of_the_recent_past(rule: CandidateRule, scores: list[float], rejecting: bool) -> None:
     for tick, candidate in enumerate(run(rule, scores, rejecting)):
@@ -175,7 +172,6 @@ def test_a_candidate_is_a_frame_of_the_recent_past(rule: CandidateRule, scores: 
             assert candidate == Candidate(mark(its_tick), scores[its_tick], candidate.reason)
 
 
-@settings(deadline=None)
 @given(rule=rules, scores=curves, rejecting=st.booleans())
 def test_a_candidate_has_a_score_worth_asking_about(rule: CandidateRule, scores: list[float], rejecting: bool) -> None:
     for tick, candidate in enumerate(run(rule, scores, rejecting)):
@@ -187,7 +183,6 @@ def test_a_candidate_has_a_score_worth_asking_about(rule: CandidateRule, scores:
             assert max(scores[tick + 1 - rule.drop_hold : tick + 1]) <= candidate.score - rule.drop
 
 
-@settings(deadline=None)
 @given(rule=rules, scores=curves)
 def test_no_candidate_during_the_quiet(rule: CandidateRule, scores: list[float]) -> None:
     watch, silent_until = Watch(), 0
@@ -200,7 +195,6 @@ def test_no_candidate_during_the_quiet(rule: CandidateRule, scores: list[float])
         silent_until = tick + watch.quiet
 
 
-@settings(deadline=None)
 @given(rule=rules, scores=curves, gaps=st.sets(st.integers(0, 59)))
 def test_nothing_is_held_across_a_gap(rule: CandidateRule, scores: list[float], gaps: set[int]) -> None:
     watch, since_gap = Watch(), 0

@@ -27,7 +27,7 @@ QUESTION = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.dictionaries(CLIP, st.floats(), max_size=5), st.dictionaries(QUESTION, TEXT, max_size=5))
 def test_a_recorded_run_replays_equal(scores: dict[Clip, float], texts: dict[Question, str]) -> None:
     with TemporaryDirectory() as folder:

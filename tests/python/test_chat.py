@@ -144,7 +144,7 @@ def control(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
 
 
 class TestText:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(
         parts=st.lists(
             st.none()

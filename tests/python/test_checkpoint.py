@@ -255,7 +255,7 @@ def test_a_file_that_shrinks_after_it_was_opened(tmp_path: Path) -> None:
         checkpoint.read("a")
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(position=st.integers(0, 10_000), flip=st.integers(1, 255))
 def test_any_changed_byte_gives_a_sentence_or_a_file_that_is_consistent(
     tmp_path: Path, position: int, flip: int

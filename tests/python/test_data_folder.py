@@ -196,7 +196,7 @@ _steps = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.none() | _steps, frames=st.integers(1, 37), kind=st.sampled_from(KINDS), text=_text)
 def test_any_episode_comes_back(root: Path, steps: list[StepTruth] | None, frames: int, kind: Any, text: str) -> None:
     if steps is not None:

@@ -96,9 +96,7 @@ def assert_same(run: Run, reference: list[Event], what: str) -> None:
     assert len(run.events) == len(reference), what
 
 
-@settings(
-    max_examples=EPISODES // GROUP, deadline=None, derandomize=SOAK is None, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=EPISODES // GROUP, derandomize=SOAK is None, suppress_health_check=list(HealthCheck))
 @given(
     seeds=st.lists(st.integers(0, 10**9), min_size=GROUP, max_size=GROUP, unique=True),
     order=st.integers(0, 10**9),

@@ -37,7 +37,7 @@ def test_the_last_frame_is_a_tick_in_a_recording_and_live(frames: int, expected:
     assert live.over
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     frames=st.integers(0, 80),
     every=st.integers(1, 12),

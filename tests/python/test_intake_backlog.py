@@ -90,7 +90,7 @@ def test_nobody_knows_how_many_are_missing_when_the_source_lost_some_too() -> No
     ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(every=st.integers(1, 4), frames=st.integers(1, 300), looks=st.sets(st.integers(0, 300), max_size=6))
 def test_a_slow_loop_misses_nothing_silently(every: int, frames: int, looks: set[int]) -> None:
     writer, live = live_ring(**small(every))

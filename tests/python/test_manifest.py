@@ -79,7 +79,7 @@ def test_progress_is_in_bytes_up_to_all_of_them(model: Path, monkeypatch: pytest
     assert recorded[-1] == seen[-1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_any_changed_byte_is_found(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     model = tmp_path_factory.getbasetemp() / "flipped"

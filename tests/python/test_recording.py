@@ -36,7 +36,7 @@ def test_every_kind_has_a_strategy() -> None:
     assert set(STRATEGIES) == set(get_args(e.Event))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.tuples(*STRATEGIES.values()), st.lists(EVENTS, max_size=4), st.lists(st.integers(), min_size=20))
 def test_round_trip_of_every_kind(one_each: tuple[e.Event, ...], more: list[e.Event], times: list[int]) -> None:
     events = [*one_each, *more]

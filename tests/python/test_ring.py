@@ -278,7 +278,7 @@ def test_push_rings_are_bounded() -> None:
         push_ring(10, 10, format="purple")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     history=st.integers(1, 6),
     leases=st.integers(1, 6),

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compass_edge.roles.fields import Fields
@@ -25,7 +25,6 @@ def fed(*pieces: str) -> list[tuple[str, Any]]:
     return [found for piece in pieces for found in fields.feed(piece)]
 
 
-@settings(deadline=None)
 @given(OBJECTS, STYLES, st.data())
 def test_any_split_gives_the_whole_object(value: dict[str, Any], style: dict[str, Any], data: st.DataObject) -> None:
     text = json.dumps(value, **style)
@@ -111,7 +110,6 @@ def test_escapes(words: str, ascii_only: bool) -> None:
     assert fed(*json.dumps(value, ensure_ascii=ascii_only)) == list(value.items())
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(alphabet='{}[]",:\\u0dt1e-.n \ud800') | st.text()))
 def test_any_text_is_survived(pieces: list[str]) -> None:
     fed(*pieces)

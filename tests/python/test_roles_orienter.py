@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compass_edge.loop.plan import Plan, Step, Subtask
@@ -243,7 +243,6 @@ ANY_JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.characters()) | ANY_JSON.map(json.dumps))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for read in (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_roles_orienter import MAX, NOTHING, PLAN, STEP, entry, first
 
@@ -50,7 +50,6 @@ def check_every_prefix(
 
 
 class TestNext:
-    @settings(deadline=None)
     @given(EDITS, SENTENCES, st.booleans())
     def test_it_agrees_with_the_reading_at_every_prefix(
         self, edits: list[dict[str, Any]], sentence: str, tau: bool
@@ -79,7 +78,6 @@ class TestNext:
 
 
 class TestFirst:
-    @settings(deadline=None)
     @given(OBJECTS, st.sampled_from([True, True, False]), PLANS, SENTENCES, st.booleans())
     def test_it_agrees_with_the_reading_at_every_prefix(
         self,

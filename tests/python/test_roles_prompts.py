@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compass_edge.loop.plan import Fact, Plan, Step, Subtask
@@ -206,7 +206,6 @@ class TestInjection:
     def test_prompts_themselves_have_no_control_tokens(self) -> None:
         assert "<" not in text(next_step()) + text(verify())
 
-    @settings(deadline=None)
     @given(st.text(alphabet=st.characters()), st.integers(1, 50))
     def test_a_quoted_text_is_one_string_on_one_line(self, words: str, limit: int) -> None:
         quoted = quote(words, limit)

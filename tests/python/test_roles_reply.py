@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compass_edge.roles import reply
@@ -148,7 +148,6 @@ ANY_JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.characters()) | st.text(alphabet='{}[]",:\\u0dt1e-. ') | ANY_JSON.map(json.dumps))
 @example('{"a": "\ud800"}')
 @example("\ud800")

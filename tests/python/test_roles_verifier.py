@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compass_edge.roles import verifier
@@ -88,7 +88,6 @@ def test_a_peek_agrees_with_the_reading(candidate: object) -> None:
     assert verifier.peek({"start": candidate}) is None
 
 
-@settings(deadline=None)
 @given(
     st.text(alphabet=st.characters())
     | st.fixed_dictionaries({name: st.none() | st.integers() | st.floats() | st.text() for name in GOOD}).map(

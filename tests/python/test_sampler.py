@@ -93,7 +93,7 @@ def test_no_tick_at_all_is_refused(every: int) -> None:
         Sampler(every)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     every=st.integers(1, 12),
     offers=st.lists(st.tuples(st.integers(0, 120), st.integers(0, 50), st.booleans()), max_size=150),
@@ -102,7 +102,7 @@ def test_any_order_of_frames(every: int, offers: list[tuple[int, int, bool]]) ->
     check(every, offers)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(every=st.integers(1, 12), chance=st.randoms(use_true_random=False), frames=st.integers(1, 150))
 def test_a_stream_with_drops_repeats_and_swaps(every: int, chance: random.Random, frames: int) -> None:
     numbers = [seq for seq in range(frames) for _ in range(chance.choice((0, 1, 1, 1, 2)))]

@@ -146,7 +146,7 @@ def test_threads_keep_read_and_drop_at_once() -> None:
     assert store.stats["refused"] == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     max_frames=st.integers(1, 6),
     actions=st.lists(st.sampled_from(["keep", "skip", "hold", "release", "drop", "clear"]), max_size=60),

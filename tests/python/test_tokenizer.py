@@ -73,7 +73,7 @@ class TestReal:
         reference = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         known = reference.get_vocab_size(with_added_tokens=True)
 
-        @settings(max_examples=60, deadline=None)
+        @settings(max_examples=60)
         @given(st.lists(st.integers(0, known - 1), max_size=24))
         def check(ids: list[int]) -> None:
             assert tokenizer.decode(ids) == reference.decode(ids, skip_special_tokens=True)
@@ -120,7 +120,7 @@ class TestReal:
 
 
 class TestSmall:
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(ids=st.lists(st.integers(0, 272), max_size=40))
     def test_stream_is_decode_for_any_tokens(self, small: Tokenizer, ids: list[int]) -> None:
         stream = small.stream()
