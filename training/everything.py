@@ -18,7 +18,7 @@ from pathlib import Path
 
 FILMS_A_TASK = 14  # training seeds of each task
 TOWER_STEPS = 3500
-MINUTES = 180  # of the course of the roles
+MINUTES = 180  # of the course of everything that O and V do
 
 
 def main() -> int:
@@ -31,8 +31,9 @@ def main() -> int:
         "--minutes",
         type=float,
         default=MINUTES,
-        help="of the part in which O and V are learned; P alone has half as many more",
+        help="of the part in which O and V are learned; then V has half as many more, and P too",
     )
+    parser.add_argument("--steps", type=int, default=TOWER_STEPS, help="of the tower alone")
     parser.add_argument(
         "--half", action="store_true", help="multiply in bfloat16 there: nearly twice as fast where a CPU has it"
     )
@@ -40,19 +41,23 @@ def main() -> int:
     given = parser.parse_args()
     work, crew = given.work, ["--crew", str(given.crew)]
     films, stills, tokenizer = (work / name for name in ("films", "stills", "tokenizer"))
-    tower, even, roles, progress = (work / name for name in ("tower.pt", "balanced.pt", "roles.pt", "progress.pt"))
-    course = [*["--half"] * given.half, *crew]
-    alone = ["--course", "clips", "--still", "--minutes", given.minutes / 2, "--rate", 7e-4, "--hold", 0.1]
+    names = ("tower.pt", "balanced.pt", "roles.pt", "verifier.pt", "progress.pt")
+    tower, even, roles, verifier, progress = (work / name for name in names)
+    course = [*["--half"] * given.half, "--crew", given.crew]
+    after = ["--still", "--minutes", given.minutes / 2, "--rate", 7e-4, "--hold", 0.1, *course]
+    logs = [part.with_suffix(".jsonl") for part in (roles, verifier, progress)]
     for made, part, arguments in (
         (None, "footage", [films, "--films", given.films, *crew]),
         (tokenizer / "tokenizer.json", "vocabulary", [films, tokenizer]),
         (None, "stills", [stills, *crew]),
-        (tower, "tower", [films, tower, "--stills", stills, "--steps", TOWER_STEPS, *crew]),
+        (tower, "tower", [films, tower, "--stills", stills, "--steps", given.steps, *course]),
         (even, "balance", [films, tower, even]),
         (None, "roles", [films, stills, tokenizer, even, roles, "--minutes", given.minutes, *course]),
-        (None, "roles", [films, stills, tokenizer, roles, progress, *alone, *course]),
-        (None, "publish", [roles, progress, tokenizer, given.checkpoint, "--package", given.package]),
-        (None, "plot", [roles.with_suffix(".jsonl"), progress.with_suffix(".jsonl"), work / "learning.png"]),
+        (None, "roles", [films, stills, tokenizer, roles, verifier, "--course", "verifier", *after]),
+        # P begins as V, which has learned to find what a sentence names.
+        (None, "roles", [films, stills, tokenizer, verifier, progress, "--course", "clips", *after]),
+        (None, "publish", [verifier, progress, tokenizer, given.checkpoint, "--package", given.package]),
+        (None, "plot", [*logs, work / "learning.png"]),
     ):
         if made is None or not made.exists():
             _run(part, arguments)

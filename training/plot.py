@@ -1,6 +1,6 @@
 """Draws the learning curves of a run: what was logged of training, and the examinations where there were some.
 
-python -m training.plot ROLES.jsonl PROGRESS.jsonl OUT.png
+python -m training.plot ROLES.jsonl VERIFIER.jsonl PROGRESS.jsonl OUT.png
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> int:
     from matplotlib import pyplot as plt
 
     *logs, out = sys.argv[1:]
-    lines = [json.loads(line) for log in logs for line in Path(log).read_text().splitlines()]
+    lines = _lines([Path(log) for log in logs])
     shown = [panel for panel in _TRAINED if any(_trained(lines, name) for name in panel[1])]
     panels = [*shown, *[_EXAMINED] * any("verify right" in line for line in lines)]
     figure, axes = plt.subplots(
@@ -58,6 +58,16 @@ def main() -> int:
         axis.legend(fontsize=7, frameon=False)
     figure.savefig(out, dpi=110)
     return 0
+
+
+def _lines(logs: list[Path]) -> list[_Line]:
+    """Of courses that came one after the other: their minutes are counted on."""
+    found: list[_Line] = []
+    for log in logs:
+        before = found[-1]["minutes"] if found else 0.0
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        found += [{**line, "minutes": before + line["minutes"]} for line in lines]
+    return found
 
 
 def _trained(lines: list[_Line], name: str) -> list[tuple[float, float]]:
