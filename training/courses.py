@@ -20,5 +20,10 @@ VERIFIER = (
     ("dense", False, 32, 0.10, 0.06), ("verify", False, 5, 0.50, 0.60), ("verify", True, 12, 0.02, 0.02), ("survey", False, 14, 0.12, 0.10),
     ("first", False, 6, 0.08, 0.08), ("first", True, 10, 0.10, 0.06), ("next", False, 8, 0.06, 0.06), ("review", True, 8, 0.02, 0.02),
 )  # fmt: skip
+# Mostly the Orienter's first look, and of the rest as much as keeps it.
+ORIENTER = (
+    ("first", False, 6, 0.40, 0.35), ("first", True, 10, 0.08, 0.06), ("verify", False, 5, 0.34, 0.42), ("survey", False, 14, 0.06, 0.06),
+    ("next", False, 8, 0.08, 0.08), ("review", True, 8, 0.02, 0.02), ("recall", True, 16, 0.02, 0.01),
+)  # fmt: skip
 CLIPS = (("clip", False, 0, 1.0, 1.0),)  # for a decoder of their own
-COURSES = {"all": MIX, "words": WORDS, "verifier": VERIFIER, "clips": CLIPS}
+COURSES = {"all": MIX, "words": WORDS, "verifier": VERIFIER, "orienter": ORIENTER, "clips": CLIPS}

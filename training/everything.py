@@ -2,6 +2,7 @@
 
     python -m training.everything WORK                 # several CPU-hours
     python -m training.everything WORK --package DIR   # the exports go there instead of compass_edge/tiny
+    python -m training.everything WORK --films 1 --steps 100 --minutes 1 --checkpoint OUT --package DIR    # to see that it runs
 
 Each part can be run alone, too: `python -m training.PART --help`.
 """
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FILMS_A_TASK = 14  # training seeds of each task
+STILLS, OPENINGS = 4, 20  # episodes of each task, with as many films
 TOWER_STEPS = 3500
 MINUTES = 180  # of the course of everything that O and V do
 
@@ -37,7 +39,9 @@ def main() -> int:
     parser.add_argument(
         "--half", action="store_true", help="multiply in bfloat16 there: nearly twice as fast where a CPU has it"
     )
-    parser.add_argument("--films", type=int, default=FILMS_A_TASK, help="training films of each task")
+    parser.add_argument(
+        "--films", type=int, default=FILMS_A_TASK, help="training films of each task, and stills in proportion"
+    )
     given = parser.parse_args()
     work, crew = given.work, ["--crew", str(given.crew)]
     films, stills, tokenizer = (work / name for name in ("films", "stills", "tokenizer"))
@@ -45,11 +49,16 @@ def main() -> int:
     tower, even, roles, verifier, progress = (work / name for name in names)
     course = [*["--half"] * given.half, "--crew", given.crew]
     after = ["--still", "--minutes", given.minutes / 2, "--rate", 7e-4, "--hold", 0.1, *course]
+    few = [
+        value
+        for name, count in (("--episodes", STILLS), ("--openings", OPENINGS))
+        for value in (name, max(count * given.films // FILMS_A_TASK, 1))
+    ]
     logs = [part.with_suffix(".jsonl") for part in (roles, verifier, progress)]
     for made, part, arguments in (
         (None, "footage", [films, "--films", given.films, *crew]),
         (tokenizer / "tokenizer.json", "vocabulary", [films, tokenizer]),
-        (None, "stills", [stills, *crew]),
+        (None, "stills", [stills, *few, *crew]),
         (tower, "tower", [films, tower, "--stills", stills, "--steps", given.steps, *course]),
         (even, "balance", [films, tower, even]),
         (None, "roles", [films, stills, tokenizer, even, roles, "--minutes", given.minutes, *course]),

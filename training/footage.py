@@ -167,6 +167,13 @@ def load(folder: Path, part: Callable[[str], bool] = lambda key: True) -> list[F
     return found
 
 
+def halved(drawn: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """A picture at half its size."""
+    wide = drawn.astype(np.uint16)
+    total = wide[::2, ::2] + wide[1::2, ::2] + wide[::2, 1::2] + wide[1::2, 1::2]
+    return ((total + 2) >> 2).astype(np.uint8)
+
+
 class _Eyes:
     """Pictures at half their drawn size, which thing each cell shows, and which paint each pixel has."""
 
@@ -194,9 +201,7 @@ class _Eyes:
 
     def look(self, world: Any) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
         self._colours.update_scene(world.data, "front")
-        drawn = self._colours.render().astype(np.uint16)
-        total = drawn[::2, ::2] + drawn[1::2, ::2] + drawn[::2, 1::2] + drawn[1::2, 1::2]
-        picture = ((total + 2) >> 2).astype(np.uint8)
+        picture = halved(self._colours.render())
         self._masks.update_scene(world.data, "front")
         found = self._masks.render()
         geoms = np.where(found[..., 1] == self._geom, found[..., 0], -1)

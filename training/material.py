@@ -18,7 +18,7 @@ _PAINTINGS = 4  # of a film
 
 
 class Material:
-    """Films and openings, each in several paints, and the films of tuning seeds as they are."""
+    """Films and openings, each in several paints; other places, and the films of tuning seeds, as they are."""
 
     def __init__(self, footage: Path, stills: Path, dice: np.random.Generator) -> None:
         def painted(films: list[Footage], count: int) -> list[Footage]:
@@ -26,6 +26,7 @@ class Material:
 
         self.films = Films(painted(load(footage, is_training), _PAINTINGS))
         self.doors = Films(painted(load_stills(stills, "opening"), 2))
+        self.strangers = Films(load_stills(stills, "stranger"))
         self.judges = Films(load(footage, is_tuning))
 
 

@@ -18,6 +18,8 @@ from training.stage import Stage, objects
 from training.wording import Wording, unrelated, wordings
 
 MAX_STEPS = 32
+_LOST = 0.14  # of first looks at what an instruction does not fit
+_OURS = 0.6  # of these that are asked for something of our world
 
 
 @dataclass(slots=True)
@@ -62,13 +64,13 @@ def first_look(films: Films, dice: Dice, *, text: bool) -> Sample:
     number = int(dice.integers(len(films.films)))
     film, stage = films.films[number], films.stages[number]
     found, seen = _found(stage, film.shots[0])
-    lost, tau = dice.random() < 0.12, bool(dice.random() < TAU)
+    nobody = not stage.things  # another place
+    lost, tau = nobody or dice.random() < _LOST, bool(dice.random() < TAU)
     if lost:
         instruction = unrelated(dice)
-        if dice.random() < 0.35:  # of our world, and not on this table
-            other = films.films[int(dice.integers(len(films.films)))].script
-            if _missing(other.instruction, stage):
-                instruction = other.instruction
+        if dice.random() < _OURS:  # of our world, and not on this table
+            asked = wordings(films.films[int(dice.integers(len(films.films)))].script, dice).text
+            instruction = asked if nobody or _missing(asked, stage) else instruction
         expected = {"tau": ""} if tau else {}
         empty = {"subtask": "", "before": "", **expected, "after": "", "completion": "lasting"}
         values: dict[str, Any] = {"objects": found, "grounded": False, "plan": [], **empty}

@@ -51,6 +51,7 @@ _LABELS = 4.0  # weight of the tower's labels: a mean over all classes, of which
 _POINTING = 0.5  # weight of which cells a sentence is about
 _GUIDANCE = 1.0  # weight of where to look
 _OUTSIDE = 0.75  # of first looks that are at openings, not at films
+_STRANGE = 0.15  # of first looks that are at other places
 
 
 class Lesson:
@@ -153,6 +154,8 @@ class Lesson:
         kind, text, count, *_ = self.mix[self.choose.choice(len(self.mix), p=chances / chances.sum())]
         outside = kind == "first" and self.choose.random() < _OUTSIDE
         films = self.material.doors if outside else self.material.films
+        strange = kind == "first" and self.choose.random() < _STRANGE
+        films = self.material.strangers if strange and self.material.strangers.films else films
         if kind == "first" and text:
             films = drafts(self.dice, 2 * count)
         window = self.choose.random()

@@ -5,9 +5,9 @@ a dozen moments in each, every moment with its own colours, light and camera. FO
 whose frames have nothing to do with one another.
 
 Openings are the first moments of many more episodes, each with its whole script in the colours that were drawn: what an Orienter
-plans from. FOLDER/TASK-SEED.opening.
+plans from. FOLDER/TASK-SEED.opening. Strangers are pictures of other places (training.strangers), FOLDER/TASK-SEED.stranger.
 
-    python -m training.stills FOLDER --episodes 8 --openings 20
+    python -m training.stills FOLDER --episodes 8 --openings 20 --strangers 10
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from compass_edge.sim.world import World
 from training.crew import launched
 from training.footage import HARD, Footage, _Eyes, training_script
 from training.paint import told_in
+from training.strangers import looking, strangers
 
 _ROOMS, _MOMENTS = 4, 12
 _LOOKS = 8
@@ -90,12 +91,8 @@ def _dress(world: World, look: Look, painted: list[tuple[int, str]], paints: dic
     for geom, colour in painted:
         model.geom_rgba[geom, :3] = COLOURS[paints.get(colour, colour)]
     camera = model.camera("front").id
-    back = np.subtract(look.camera, look.camera_at)
-    back /= np.linalg.norm(back)
-    right = np.cross((0.0, 0.0, 1.0), back)
-    right /= np.linalg.norm(right)
     model.cam_pos[camera] = look.camera
-    mujoco.mju_mat2Quat(model.cam_quat[camera], np.stack([right, np.cross(back, right), back], 1).flatten())
+    mujoco.mju_mat2Quat(model.cam_quat[camera], looking(look.camera, look.camera_at).flatten())
     model.light_pos[0], model.light_dir[0] = (
         look.light_from,
         -np.array(look.light_from) / np.linalg.norm(look.light_from),
@@ -140,6 +137,7 @@ def main() -> int:
     parser.add_argument(
         "--openings", type=int, default=20, help="of each task, 8 looks each; twice as many of hard ones"
     )
+    parser.add_argument("--strangers", type=int, default=10, help="scenes of each task, 4 views each")
     parser.add_argument("--crew", type=int, default=2)
     parser.add_argument("--rank", type=int, default=-1)
     given = parser.parse_args()
@@ -148,7 +146,11 @@ def main() -> int:
         return launched("training.stills", sys.argv[1:], given.crew)
     os.environ.setdefault("LP_NUM_THREADS", "1")
     choose_gl()
-    for make, kind, count in ((stills, "still", given.episodes), (openings, "opening", given.openings)):
+    for make, kind, count in (
+        (stills, "still", given.episodes),
+        (openings, "opening", given.openings),
+        (strangers, "stranger", given.strangers),
+    ):
         seeds = range(_FIRST_SEED, _FIRST_SEED + 2 * count)
         chosen = [(task, seed) for seed in seeds for task in TASKS if seed < _FIRST_SEED + count or task in HARD]
         for task, seed in chosen[given.rank :: given.crew]:

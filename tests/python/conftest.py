@@ -63,6 +63,19 @@ def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="session")
+def graphics() -> None:
+    """The simulator can draw here. In CI it must."""
+    from compass_edge.sim.gl import choose_gl
+
+    try:
+        choose_gl()
+    except EnvironmentFault as fault:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(fault))
+
+
 @pytest.fixture
 def golden() -> Callable[[str], str]:
     return lambda name: str(GOLDENS / name)

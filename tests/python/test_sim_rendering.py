@@ -17,7 +17,7 @@ pytest.importorskip("mujoco")
 
 from compass_edge.data.episode import Episode
 from compass_edge.data.folder import read_episode
-from compass_edge.errors import EnvironmentFault, UsageError
+from compass_edge.errors import UsageError
 from compass_edge.eval.loop_run import run_loop
 from compass_edge.eval.oracle import oracles
 from compass_edge.sim.assets import panda_assets
@@ -26,20 +26,11 @@ from compass_edge.sim.benchmark import ensure, is_current
 from compass_edge.sim.camera import Camera
 from compass_edge.sim.catalogue import write
 from compass_edge.sim.check import check
-from compass_edge.sim.gl import choose_gl
 from compass_edge.sim.negatives import judge_negative
 from compass_edge.sim.packing import unfolded
 from compass_edge.sim.world import World
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _graphics() -> None:
-    try:
-        choose_gl()
-    except EnvironmentFault as fault:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(fault))
+pytestmark = pytest.mark.usefixtures("graphics")
 
 
 @pytest.fixture(scope="module")
