@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FILMS_A_TASK = 14  # training seeds of each task
-STILLS, OPENINGS = 4, 20  # episodes of each task, with as many films
+STILLS, OPENINGS, STRANGERS = 4, 20, 10  # of each task, with as many films
 TOWER_STEPS = 3500
 MINUTES = 180  # of the course of everything that O and V do
 
@@ -51,7 +51,7 @@ def main() -> int:
     after = ["--still", "--minutes", given.minutes / 2, "--rate", 7e-4, "--hold", 0.1, *course]
     few = [
         value
-        for name, count in (("--episodes", STILLS), ("--openings", OPENINGS))
+        for name, count in (("--episodes", STILLS), ("--openings", OPENINGS), ("--strangers", STRANGERS))
         for value in (name, max(count * given.films // FILMS_A_TASK, 1))
     ]
     logs = [part.with_suffix(".jsonl") for part in (roles, verifier, progress)]
