@@ -41,7 +41,7 @@ ImageView array_view(const py::array& image) {
     const bool gray = image.ndim() == 2;
     const bool rgb = image.ndim() == 3 && image.shape(2) == 3 && image.strides(2) == 1;
     const bool dense = image.ndim() >= 2 && (gray ? image.strides(1) == 1 : rgb && image.strides(1) == 3);
-    if (!image.dtype().is(py::dtype::of<std::uint8_t>()) || !(gray || rgb) || !dense) {
+    if (!image.dtype().equal(py::dtype::of<std::uint8_t>()) || !(gray || rgb) || !dense) {
         throw std::invalid_argument(
             "Expected a uint8 picture of shape (H, W, 3) or (H, W) whose pixels are side by side, "
             "got " +
@@ -77,7 +77,7 @@ ImageView plane_view(const std::vector<py::array>& planes, const std::string& fo
     for (std::size_t i = 0; i < expected; ++i) {
         const py::array& plane = planes[i];
         const PlaneExtent extent = plane_extent(view.format, static_cast<int>(i), width, height);
-        if (!plane.dtype().is(py::dtype::of<std::uint8_t>()) || plane.ndim() != 2 || plane.shape(0) < extent.rows ||
+        if (!plane.dtype().equal(py::dtype::of<std::uint8_t>()) || plane.ndim() != 2 || plane.shape(0) < extent.rows ||
             plane.shape(1) < extent.row_bytes || (plane.shape(1) > 1 && plane.strides(1) != 1)) {
             throw std::invalid_argument(
                 "Expected plane " + std::to_string(i) + " of a " + format + " picture of " + std::to_string(width) +

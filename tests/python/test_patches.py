@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import json
+import pickle
 import threading
 import time
 from pathlib import Path
@@ -82,3 +83,11 @@ def test_two_threads_cannot_share_one_preprocessor() -> None:
         thread.join()
     assert "make one for each thread" in refused[0]
     assert set(results) == {expected}
+
+
+def test_a_picture_from_another_process_is_one_too() -> None:
+    """What was pickled has a type of its own that equals numpy's."""
+    picture = pattern(64, 48)
+    sent = pickle.loads(pickle.dumps(picture))
+    preprocess = preprocessor_for("qwen3-vl")
+    assert checksum(preprocess.run(sent)) == checksum(preprocess.run(picture))
