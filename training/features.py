@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from training.codec import decoded
 from training.dense import DenseHeads, hand_of, labels, moved, varied
 from training.footage import Footage
 from training.model import Tiny
@@ -30,7 +29,7 @@ class Fresh:
 
 
 class Live:
-    """Of frames in another light, a little aside and as a film might have them, for a tower that learns; `loss` is that of the dense labels of what was shown."""
+    """Of frames in another light and a little aside, for a tower that learns; `loss` is that of the dense labels of what was shown."""
 
     def __init__(self, model: Tiny, heads: DenseHeads, films: list[Footage], seed: int) -> None:
         self._model, self._heads, self._films = model, heads, films
@@ -51,8 +50,7 @@ class Live:
             moved(films[film].picture(at), films[film].maps[at], np.random.default_rng(seeds[film]))
             for film, at in frames
         ]
-        pictures = decoded(torch.from_numpy(np.stack([picture for picture, _ in shown])), self._chance)
-        patches = self._model.patches(pictures)
+        patches = self._model.patches(torch.from_numpy(np.stack([picture for picture, _ in shown])))
         with torch.set_grad_enabled(learn):
             features, taps, states = self._model.tower(varied(patches, self._chance))
         self.loss = torch.zeros(())
