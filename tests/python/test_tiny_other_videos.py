@@ -26,6 +26,15 @@ KNOWN = [episode.instruction for episode in open_dataset(BUNDLED).episodes()] + 
     "Take the tube with the red cap out of its slot and put it back 3 times.",
 ]
 
+FOREIGN = [
+    "Put the cup on the saucer.",
+    "Lift the bowl and place it back on the plate 3 times.",
+    "Put the cream cheese in the nearest basket and place that basket in the center.",
+    "Put green stick in brown bowl.",
+    "Pick up the blue cube and place it on the target, 3 times, then press the button.",
+    "Clean the table.",
+]
+
 
 @pytest.fixture(scope="module")
 def models() -> Models:
@@ -38,15 +47,30 @@ def middle(path: Path) -> Image:
     return Image(path.name, frames[len(frames) // 2])
 
 
-def test_other_tables_are_not_taken_for_its_own(models: Models) -> None:
-    taken = []
-    for path in FILMS:
-        picture = middle(path)
-        for instruction in KNOWN:
+@pytest.fixture(scope="module")
+def pictures() -> list[Image]:
+    return [middle(path) for path in FILMS]
+
+
+def taken(models: Models, pictures: list[Image], instructions: list[str]) -> list[tuple[str, str]]:
+    found = []
+    for picture in pictures:
+        for instruction in instructions:
             question = orienter.first(instruction, picture, tau=True, max_steps=32)
             (reply,) = models.orienter.ask([question], lambda at, text: None, lambda: False)
             with contextlib.suppress(InvalidReply):  # no plan either
                 if orienter.read_first(reply, tau=True, max_steps=32).grounded:
-                    taken.append((path.name, instruction))
-    assert len(FILMS) >= 10
-    assert len(taken) <= len(FILMS) * len(KNOWN) // 10, taken  # measured: 4 of 66
+                    found.append((picture.digest, instruction))
+    return found
+
+
+def test_what_these_films_show_is_not_planned(models: Models, pictures: list[Image]) -> None:
+    assert len(pictures) >= 10
+    found = taken(models, pictures, FOREIGN)
+    assert len(found) <= len(pictures) * len(FOREIGN) // 10, found
+
+
+def test_other_tables_are_mostly_not_taken_for_its_own(models: Models, pictures: list[Image]) -> None:
+    """Measured: 26 of 66."""
+    found = taken(models, pictures, KNOWN)
+    assert len(found) <= len(pictures) * len(KNOWN) // 2, found
