@@ -2,7 +2,7 @@
 
     python -m training.everything WORK                 # several CPU-hours
     python -m training.everything WORK --package DIR   # the exports go there instead of compass_edge/tiny
-    python -m training.everything WORK --films 1 --steps 100 --minutes 1 --checkpoint OUT --package DIR    # to see that it runs
+    python -m training.everything WORK --films 1 --steps 60 --minutes 0.6 --checkpoint OUT --package DIR    # to see that it runs
 
 Each part can be run alone, too: `python -m training.PART --help`.
 """

@@ -65,12 +65,13 @@ def taken(models: Models, pictures: list[Image], instructions: list[str]) -> lis
 
 
 def test_what_these_films_show_is_not_planned(models: Models, pictures: list[Image]) -> None:
+    """Measured: none of 66; before it had learned of other places, 3."""
     assert len(pictures) >= 10
     found = taken(models, pictures, FOREIGN)
-    assert len(found) <= len(pictures) * len(FOREIGN) // 10, found
+    assert len(found) <= 1, found
 
 
 def test_other_tables_are_mostly_not_taken_for_its_own(models: Models, pictures: list[Image]) -> None:
-    """Measured: 26 of 66."""
+    """Measured: 26 of 66; before, 56."""
     found = taken(models, pictures, KNOWN)
     assert len(found) <= len(pictures) * len(KNOWN) // 2, found
