@@ -38,6 +38,14 @@ _NUMBER = {name: at for at, name in enumerate(CLASSES)}
 _SMALL = PATCH // CELL
 _SEEN = 0.12  # of a patch that a thing must fill
 _RARE = {"down": 6.0}
+# States that verdicts hang on, and of which labels they are one: asked again where those are seen, and nowhere else. Among all
+# labels of all patches a few fingers count for nothing, and what was just let go of was taken for held.
+_DECISIVE = (
+    ("closed", ("hand",)),
+    ("gripped", tuple(f"{paint} {kind}" for kind in MOVABLE for paint in _PAINTS)),
+    ("down", tuple(f"{paint} button" for paint in _PAINTS)),
+)
+_OF_DECISIVE = 0.1  # weight
 
 
 def labels(footage: Footage, at: int, seen: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -179,15 +187,29 @@ class DenseHeads(nn.Module):
         """wanted [N, patches, classes] in rows; hand [N, 4]: where it is, and how far open."""
         patch = wanted[:, order].float()
         merged = patch.view(len(wanted), VISUAL, 4, -1).amax(2)
-        total = F.binary_cross_entropy_with_logits(self.states(states), patch, pos_weight=self.rare)
-        total = total + F.binary_cross_entropy_with_logits(self.features(features), merged, pos_weight=self.rare)
+        by_state, by_feature = self.states(states), self.features(features)
+        total = F.binary_cross_entropy_with_logits(by_state, patch, pos_weight=self.rare)
+        total = total + F.binary_cross_entropy_with_logits(by_feature, merged, pos_weight=self.rare)
         total = total + 0.5 * F.binary_cross_entropy_with_logits(self.taps(taps), merged, pos_weight=self.rare)
+        for said, known in ((by_state, patch), (by_feature, merged)):
+            total = total + _OF_DECISIVE * decisive(said, known)
         # Where a token is: labels do not ask for it, and a decoder that is to tell the leftmost from the rightmost does.
         total = total + 0.3 * F.smooth_l1_loss(
             self.place(torch.cat([features, taps], -1)), _PLACES.expand(len(wanted), -1, -1), beta=0.2
         )
         pooled = (self.look(features).softmax(1) * features).sum(1)
         return total + 0.3 * F.smooth_l1_loss(self.hand(pooled), hand, beta=0.2)
+
+
+def decisive(said: Tensor, known: Tensor) -> Tensor:
+    """How wrong the states are that verdicts hang on, each where it can be seen."""
+    total = said.new_zeros(())
+    for state, kinds in _DECISIVE:
+        there = known[..., [_NUMBER[kind] for kind in kinds]].amax(-1) > 0
+        if there.any():
+            at = _NUMBER[state]
+            total = total + F.binary_cross_entropy_with_logits(said[..., at][there], known[..., at][there])
+    return total
 
 
 def hand_of(footage: Footage, at: int) -> NDArray[np.float32]:

@@ -36,6 +36,7 @@ from compass_edge.sim.things import COLOURS, Thing
 from compass_edge.sim.world import World
 from training.crew import launched
 from training.footage import HARD, Footage, _Eyes, training_script
+from training.moments import MOMENTS, beside_changes
 from training.paint import told_in
 from training.strangers import looking, strangers
 
@@ -49,13 +50,14 @@ def stills(task: str, seed: int) -> list[Footage]:
     script, dice = training_script(task, seed), Dice(task, seed, "stills")
     states: list[Any] = []
     performance = perform(script, panda_assets(), lambda world: states.append(world.data.qpos.copy()))
+    telling = beside_changes(performance.shots)
     found = []
     for _ in range(_ROOMS):
         world = World(script.things, Look.drawn(dice), panda_assets(), lambda shot: None, {})
         painted = _painted(world, script.things)
         eyes = _Eyes(world, mujoco)
         for _ in range(_MOMENTS):
-            frame = dice.whole(0, len(states) - 1)
+            frame = dice.choice(telling) if telling and dice.chance(MOMENTS) else dice.whole(0, len(states) - 1)
             paints = dict(zip(PAINTS, dice.shuffled(PAINTS), strict=True))
             shot = performance.shots[frame]
             world.data.qpos[:] = states[frame]

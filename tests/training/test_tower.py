@@ -17,10 +17,10 @@ from performed import played
 
 from compass_edge.sim.gl import choose_gl
 from training.checkpoint import states_of
-from training.dense import CLASSES, DenseHeads
+from training.dense import CLASSES, DenseHeads, decisive
 from training.footage import film
 from training.model import Size
-from training.moments import moments_of
+from training.moments import beside_changes, moments_of
 from training.paint import shuffled
 from training.tower import Course
 
@@ -79,3 +79,22 @@ def test_without_an_anchor_only_labels_count(films: Path) -> None:
     assert loss > 0
     assert away == 0
     assert any(not torch.equal(value, before[name]) for name, value in one.model.model.visual.state_dict().items())
+
+
+def test_a_hand_that_is_taken_for_closed_counts_where_there_is_a_hand() -> None:
+    """And nowhere else: elsewhere nothing is said about it."""
+    known = torch.zeros(1, 4, len(CLASSES))
+    hand, closed = CLASSES.index("hand"), CLASSES.index("closed")
+    known[0, 0, hand] = 1
+    wrong, elsewhere = torch.full_like(known, -9.0), torch.full_like(known, -9.0)
+    wrong[0, 0, closed] = elsewhere[0, 1, closed] = 9.0
+    assert decisive(wrong, known) > 8
+    assert decisive(elsewhere, known) < 0.01
+
+
+def test_stills_are_half_of_moments_at_which_something_changes() -> None:
+    filmed = played("R3")
+    beside = beside_changes(filmed.shots)
+    shots = [filmed.shots[at] for at in beside]
+    assert {shot.held for shot in shots} > {None}
+    assert len(beside) < len(filmed.shots) // 4
