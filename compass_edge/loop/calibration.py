@@ -132,7 +132,7 @@ def grid(base: CandidateRule) -> list[CandidateRule]:
     rules = [
         replace(base, high=high, hold=hold, peak=peak, drop=drop, drop_hold=drop_hold)
         for high, hold, peak, drop, drop_hold in itertools.product(_HIGH, _HOLD, _PEAK, _DROP, _DROP_HOLD)
-        if peak <= high
+        if peak <= high and drop > base.plateau
     ]
     return sorted({base: None, **dict.fromkeys(rules)}, key=distance)
 
@@ -144,7 +144,8 @@ def _sweep(rules: Sequence[CandidateRule], curves: Sequence[Curve]) -> tuple[NDA
     never = np.iinfo(np.int32).max
     high, peak_from, drop = (np.array([getattr(rule, key) for rule in rules]) for key in ("high", "peak", "drop"))
     hold, drop_hold = (np.array([getattr(rule, key) for rule in rules], np.int32) for key in ("hold", "drop_hold"))
-    memory = rules[0].peak_memory  # the grid leaves it alone, and the quiet after a rejection too
+    # The grid leaves these alone, and the quiet after a rejection too.
+    memory, plateau = rules[0].peak_memory, rules[0].plateau
     quiet = np.array([rules[0].rejected(Watch(rejections=n)).quiet for n in range(MAX_VERIFICATIONS)])
 
     lengths = np.array([len(curve.scores) for curve in curves])
@@ -154,7 +155,7 @@ def _sweep(rules: Sequence[CandidateRule], curves: Sequence[Curve]) -> tuple[NDA
         scores[: len(curve.scores), index] = curve.scores
 
     shape = (len(curves), len(rules))
-    held, fallen, early, peak_tick, ready_at = (np.zeros(shape, np.int32) for _ in range(5))
+    held, fallen, early, peak_tick, edge_tick, ready_at = (np.zeros(shape, np.int32) for _ in range(6))
     peak = np.full(shape, -np.inf)  # none
     found_at = np.full(shape, never, np.int64)
     for tick in range(lengths[0]):
@@ -167,11 +168,12 @@ def _sweep(rules: Sequence[CandidateRule], curves: Sequence[Curve]) -> tuple[NDA
         risen = (s >= peak_from) & (s >= top)
         np.copyto(top, s, where=risen)
         peak_tick[:n][risen] = tick
+        edge_tick[:n][s >= top - plateau] = tick
         proposed = ((held[:n] >= hold) | (fallen[:n] >= drop_hold)) & (ready_at[:n] <= tick)
         row, column = np.nonzero(proposed)
         if not row.size:
             continue
-        frame = np.where(held[row, column] >= hold[column], tick, peak_tick[row, column])
+        frame = np.where(held[row, column] >= hold[column], tick, edge_tick[row, column])
         right = frame >= done_at[row]
         found_at[row[right], column[right]] = tick
         ready_at[row[right], column[right]] = never

@@ -1,7 +1,7 @@
 """The candidate rule: when P's curve of a step says that the step may be complete. Online, fed score by score.
 
 A candidate is a frame whose score is high and has been so for a while, or the peak before a sustained drop (the hand has
-left, the object is out of sight again). The third kind, the end of the stream, is the Navigator's to see.
+left, the object is out of sight again): the end of it, where the curve stays as high for some ticks. The third kind, the end of the stream, is the Navigator's to see.
 
 A candidate only asks V to look. Too early costs a verification, of which a step has eight, and a rejected candidate makes
 the rule wait before the next one, each time longer. `compass-edge calibrate` fits the thresholds to a model's curves.
@@ -32,7 +32,8 @@ class Watch:
 
     held: int = 0  # ticks in a row with a high score
     peak: Candidate | None = None
-    peak_age: int = 0  # ticks since
+    edge: Candidate | None = None  # the last frame that was as good as the peak
+    peak_age: int = 0  # ticks since the peak
     fallen: int = 0  # ticks in a row well below the peak
     quiet: int = 0  # ticks until the next candidate may be proposed
     rejections: int = 0
@@ -48,12 +49,17 @@ class CandidateRule:
     peak_memory: int = 64  # ticks after which a peak is forgotten, and the frames since it can be
     retry_after: int = 4  # ticks of quiet after the first rejection
     retry_growth: float = 1.5  # each further rejection makes the quiet so much longer
+    plateau: float = 0.0  # how far below its peak a score is still as good: of such frames the last one is proposed
 
     def __post_init__(self) -> None:
         for name in ("high", "peak", "drop"):
             value = getattr(self, name)
             if not (isinstance(value, (int, float)) and 0 < value <= 1):
                 raise UsageError(f"candidate.{name} must be a score above 0 and up to 1, and {value!r} came.")
+        if not (isinstance(self.plateau, (int, float)) and 0 <= self.plateau < self.drop):
+            raise UsageError(
+                f"candidate.plateau must be at least 0 and less than candidate.drop ({self.drop}), and {self.plateau!r} came."
+            )
         for name in ("hold", "drop_hold", "peak_memory", "retry_after"):
             value = getattr(self, name)
             if not (isinstance(value, int) and value >= 1):
@@ -72,21 +78,23 @@ class CandidateRule:
     def observe(self, watch: Watch, frame: Mark, score: float) -> tuple[Watch, Candidate | None]:
         """One more score of the step at hand."""
         held = watch.held + 1 if score >= self.high else 0
-        peak, age, fallen = watch.peak, watch.peak_age + 1, watch.fallen
+        peak, edge, age, fallen = watch.peak, watch.edge, watch.peak_age + 1, watch.fallen
         if peak is not None and age > self.peak_memory:
-            peak, fallen = None, 0
+            peak, edge, fallen = None, None, 0
+        here = Candidate(frame, score, "peak")
         if score >= self.peak and (peak is None or score >= peak.score):
-            peak, age, fallen = Candidate(frame, score, "peak"), 0, 0
+            peak, edge, age, fallen = here, here, 0, 0
         elif peak is not None:
             fallen = fallen + 1 if score <= peak.score - self.drop else 0
+            edge = here if score >= peak.score - self.plateau else edge
         quiet = max(watch.quiet - 1, 0)
-        seen = Watch(held, peak, age, fallen, quiet, watch.rejections)
+        seen = Watch(held, peak, edge, age, fallen, quiet, watch.rejections)
         if quiet:
             return seen, None
         if held >= self.hold:
             return seen, Candidate(frame, score, "high")
         if peak is not None and fallen >= self.drop_hold:
-            return seen, peak
+            return seen, edge
         return seen, None
 
     def rejected(self, watch: Watch) -> Watch:

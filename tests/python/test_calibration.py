@@ -89,11 +89,13 @@ curves_of_any_shape = runs.map(lambda parts: tuple(value for value, length in pa
     ),
     memory=st.integers(1, 20),
     retry=st.tuples(st.integers(1, 3), st.sampled_from([1, 1.5])),
+    flat=st.sampled_from([0, 0.5, 0.99]),
 )
 def test_the_search_sees_what_the_rule_does(
-    curves: list[Curve], thresholds: list[tuple[Any, ...]], memory: int, retry: tuple[int, float]
+    curves: list[Curve], thresholds: list[tuple[Any, ...]], memory: int, retry: tuple[int, float], flat: float
 ) -> None:
-    rules = [CandidateRule(*values, memory, *retry) for values in thresholds]
+    plateau = flat * min(drop for _, _, _, drop, _ in thresholds)
+    rules = [CandidateRule(*values, memory, *retry, plateau) for values in thresholds]
     curves.sort(key=lambda curve: -len(curve.scores))
     early, delay, missed = calibration._sweep(rules, curves)
     for row, curve in enumerate(curves):

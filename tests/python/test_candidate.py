@@ -54,6 +54,14 @@ def test_of_equal_peaks_the_later_one_is_proposed() -> None:
     assert run(RULE, [0.8, 0.8, 0.5, 0.5, 0.5])[-1] == Candidate(mark(1), 0.8, "peak")
 
 
+def test_of_a_plateau_its_last_frame_is_proposed() -> None:
+    """A step is done at the end of it rather than where a little noise was highest."""
+    scores = [0.3, 0.82, 0.8, 0.81, 0.7, 0.5, 0.5, 0.5]
+    assert run(RULE, scores)[-1] == Candidate(mark(1), 0.82, "peak")
+    assert run(replace(RULE, plateau=0.05), scores)[-1] == Candidate(mark(3), 0.81, "peak")
+    assert run(replace(RULE, plateau=0.15), scores)[-1] == Candidate(mark(4), 0.7, "peak")
+
+
 def test_a_drop_that_recovers_starts_again() -> None:
     assert proposed_at(run(RULE, [0.8, 0.5, 0.5, 0.7, 0.5, 0.5, 0.5])) == [6]
 
@@ -113,6 +121,8 @@ def test_a_gap_does_not_end_the_quiet() -> None:
         ({"high": 1.5}, "candidate.high must be a score"),
         ({"peak": float("nan")}, "candidate.peak must be a score"),
         ({"drop": 0}, "candidate.drop must be a score"),
+        ({"plateau": -0.1}, "candidate.plateau must be at least 0"),
+        ({"drop": 0.1, "plateau": 0.1}, r"less than candidate.drop \(0.1\)"),
         ({"hold": 0}, "candidate.hold must be a whole number"),
         ({"drop_hold": 1.5}, "candidate.drop_hold must be a whole number"),
         ({"retry_growth": 0.5}, "candidate.retry_growth must be between"),
@@ -128,7 +138,8 @@ unit = st.sampled_from(
     [n / 20 for n in range(1, 21)]
 )  # a coarse grid: equal scores and exact thresholds are the hard cases
 rules = st.builds(
-    CandidateRule,
+    lambda drop, flat, **thresholds: CandidateRule(drop=drop, plateau=flat * drop, **thresholds),
+    flat=st.sampled_from([0, 0.5, 0.99]),
     high=unit,
     hold=st.integers(1, 5),
     peak=unit,
@@ -179,8 +190,9 @@ def test_a_candidate_has_a_score_worth_asking_about(rule: CandidateRule, scores:
             assert candidate.frame == mark(tick)
             assert min(scores[tick + 1 - rule.hold : tick + 1]) >= rule.high
         elif candidate is not None:
-            assert candidate.score >= rule.peak
-            assert max(scores[tick + 1 - rule.drop_hold : tick + 1]) <= candidate.score - rule.drop
+            assert candidate.score >= rule.peak - rule.plateau
+            dropped = candidate.score + rule.plateau - rule.drop
+            assert max(scores[tick + 1 - rule.drop_hold : tick + 1]) <= dropped + 1e-9
 
 
 @given(rule=rules, scores=curves)
