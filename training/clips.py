@@ -84,11 +84,13 @@ def clips(films: Films, dice: Dice, *, most: int = 40) -> list[Sample]:
 def _came_true(stage: Stage, part: Part, film: Footage, begin: int, ticks: list[int]) -> bool:
     rest = rest_of(part, film.shots, begin)
     shows = evidence(stage, part, film, begin, ticks[-1], rest)
-    during = shows[len(shows) // 2] if shows else ticks[0]
+    if part.deed.kind == "move" and part.thing is not None:  # the last one shows into which box it goes
+        shows = [frame for frame in shows if film.shots[frame].held == part.thing.name]
+    during = shows[-1] if shows else ticks[0]
     three = [film.shots[frame] for frame in (ticks[0], during, ticks[-1])]
     verdict = judge(stage, part, *three, rest).verdict
     if verdict == "already_done" and part.thing is not None:  # and has it been undone since?
-        return stage.sight(part, three[-1], rest).goal.startswith(thing_word(part.thing))
+        return stage.sight(part, three[-1], rest, before=three).goal.startswith(thing_word(part.thing))
     return verdict != "not_done"
 
 

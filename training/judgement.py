@@ -45,7 +45,7 @@ def judge(stage: Stage, part: Part, start: Shot, during: Shot, candidate: Shot, 
         return Judgement(first.text, middle.text, last.text, change, "done" if done else "not_done")
     assert part.thing is not None
     assert part.origin is not None
-    last, subject = stage.sight(part, candidate, rest), thing_word(part.thing)
+    last, subject = stage.sight(part, candidate, rest, before=(during,)), thing_word(part.thing)
     # Of one that there is only one of, it does not matter where it stood: that may have been a mistake of whoever asked.
     from_there = first.origin.startswith(subject)
     right_one = from_there or len(stage.alike(part.thing)) == 1

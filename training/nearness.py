@@ -9,6 +9,7 @@ alone, which is only linear in time, a decoder has to find out what it depends o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -24,7 +25,9 @@ _ACTING = {"lift": "up", "press": "down", "tap": "touched"}
 COLUMNS = 4  # to the thing, to the goal, being done, at the goal
 
 
-def nearness(stage: Stage, part: Part, shot: Shot, rest: float) -> tuple[float, float, float, float]:
+def nearness(
+    stage: Stage, part: Part, shot: Shot, rest: float, before: Sequence[Shot] = ()
+) -> tuple[float, float, float, float]:
     """Nan where there is nothing to tell."""
     thing, goal = part.thing, part.goal
     spot = None if thing is None else shot.bodies.get(thing.name, (*thing.at, 0.03))
@@ -35,7 +38,7 @@ def nearness(stage: Stage, part: Part, shot: Shot, rest: float) -> tuple[float, 
     elif part.deed.kind == "move":
         acting = math.nan if thing is None else float(shot.held == thing.name)
         if thing is not None:
-            there = float(stage.sight(part, shot, rest).goal == thing_word(thing))
+            there = float(stage.sight(part, shot, rest, before=before).goal == thing_word(thing))
     else:
         acting = float(stage.sight(part, shot, rest).state == _ACTING[part.deed.kind])
     return _distance(shot, spot), _distance(shot, aim), acting, there
@@ -46,7 +49,9 @@ def _distance(shot: Shot, spot: tuple[float, float, float] | None) -> float:
 
 
 def table(stage: Stage, part: Part, shots: list[Shot], rest: float) -> NDArray[np.float32]:
-    return np.array([nearness(stage, part, shot, rest) for shot in shots], np.float32).reshape(-1, COLUMNS)
+    return np.array(
+        [nearness(stage, part, shot, rest, shots[:at]) for at, shot in enumerate(shots)], np.float32
+    ).reshape(-1, COLUMNS)
 
 
 class Nearness(nn.Module):

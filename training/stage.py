@@ -156,11 +156,11 @@ class Stage:
 
     # -- what a frame shows ----------------------------------------------------------------------------------------
 
-    def sight(self, part: Part, shot: Shot, rest: float, under: str = "") -> Sight:
-        """`rest`: how high the thing is when it rests; `under`: what was seen beneath it when it was up."""
+    def sight(self, part: Part, shot: Shot, rest: float, under: str = "", before: Sequence[Shot] = ()) -> Sight:
+        """`rest`: how high the thing is when it rests; `under`: what was seen beneath it when it was up; `before`: what else was shown."""
         match part.deed.kind:
             case "move":
-                return self._move(part, shot)
+                return self._move(part, shot, before)
             case "lift":
                 return self._lift(part, shot, rest, under)
             case "press":
@@ -175,15 +175,15 @@ class Stage:
                 state = shot.lamp or "dark"
                 return Sight(f"lamp: {state}{under}", state=state)
 
-    def _move(self, part: Part, shot: Shot) -> Sight:
+    def _move(self, part: Part, shot: Shot, before: Sequence[Shot]) -> Sight:
         assert part.thing is not None
         assert part.origin is not None
-        goal = part.goal or self._nearest_box(part.thing, shot)
-        before = self.content(part.origin, shot, part.thing)
-        after = self.content(goal, shot, part.thing) if goal is not None else "not seen"
+        goal = part.goal or self._nearest_box(part.thing, shot, before)
+        there = self.content(part.origin, shot, part.thing)
+        after = self.content(goal, shot, part.thing, before) if goal is not None else "not seen"
         name = bare(goal.name) if goal is not None else "gray boxes"
         hand = self.hand(shot)
-        return Sight(f"{bare(part.origin.name)}: {before}; {name}: {after}; hand: {hand}", before, after, hand)
+        return Sight(f"{bare(part.origin.name)}: {there}; {name}: {after}; hand: {hand}", there, after, hand)
 
     def hand(self, shot: Shot) -> str:
         """Open, closed, or what it carries."""
@@ -191,14 +191,14 @@ class Stage:
             return thing_word(self._thing(shot.held))
         return "open" if shot.is_open else "closed"
 
-    def content(self, place: Place, shot: Shot, subject: Thing) -> str:
-        """What stands there. The inside of a box cannot be seen: only what was just put there is known."""
+    def content(self, place: Place, shot: Shot, subject: Thing, before: Sequence[Shot] = ()) -> str:
+        """What stands there. The inside of a box cannot be seen: what is in it is known where the hand is seen over it, having
+        just let go, or was seen over it with the thing in one of the frames `before`."""
         if place.within is not None:
-            x, y, z = shot.bodies[subject.name]
-            inside = (
-                max(abs(x - place.at[0]), abs(y - place.at[1])) < place.within and z < subject.rest(place.base) + 0.05
+            over = self._over(place.at, shot) or any(
+                one.held == subject.name and self._over(place.at, one) for one in before
             )
-            return thing_word(subject) if inside and shot.held != subject.name else "not seen"
+            return thing_word(subject) if over and self._inside(subject, place, shot) else "not seen"
         there = [thing for thing in self.movable if self._stands(thing, place, shot)]
         if not there:
             return "empty"
@@ -251,9 +251,15 @@ class Stage:
         low = shot.gripper[2] < shot.bodies[thing.name][2] + 0.075
         return shot.held == thing.name or thing.name in shot.touched or (near and low and not shot.is_open)
 
-    def _nearest_box(self, subject: Thing, shot: Shot) -> Place | None:
+    def _inside(self, subject: Thing, box: Place, shot: Shot) -> bool:
+        assert box.within is not None
+        x, y, z = shot.bodies[subject.name]
+        aside = max(abs(x - box.at[0]), abs(y - box.at[1]))
+        return aside < box.within and z < subject.rest(box.base) + 0.05 and shot.held != subject.name
+
+    def _nearest_box(self, subject: Thing, shot: Shot, before: Sequence[Shot]) -> Place | None:
         for place in self.boxes:
-            if self.content(place, shot, subject) != "not seen" or self._over(place.at, shot):
+            if self.content(place, shot, subject, before) != "not seen" or self._over(place.at, shot):
                 return place
         return None
 

@@ -74,6 +74,22 @@ def test_a_wrong_origin_matters_only_where_several_look_alike(task: str, verdict
     assert "from" not in judged.change
 
 
+@pytest.mark.parametrize("step", [0, 1])
+def test_what_went_into_a_box_is_known_only_where_the_hand_was_seen_over_it(step: int) -> None:
+    """Nobody can see into a box: with the hand on its way in the middle frame and gone in the last one, it may be in either."""
+    film = played("S7")
+    stage, end = Stage(film.script), film.ends[step]
+    part, begin = stage.part(step), film.ends[step - 1] if step else 0
+    rest = rest_of(part, film.shots, begin)
+    held = evidence(stage, part, film, begin, end, rest)
+    way, over = held[len(held) // 2], held[-1]
+    later = film.shots[min(end + 25, (film.ends + [len(film.shots)])[step + 1] - 1)]
+    assert judge(stage, part, film.shots[begin], film.shots[over], later, rest).verdict == "done"
+    judged = judge(stage, part, film.shots[begin], film.shots[way], later, rest)
+    assert judged.verdict == "not_done"
+    assert "not seen" in judged.candidate
+
+
 def test_what_was_hidden_is_told_when_it_was_seen() -> None:
     film = played("S8")
     stage = Stage(film.script)
