@@ -18,13 +18,15 @@ def fact_of(stage: Stage, part: Part, film: Footage, begin: int, end: int) -> st
 
 
 def evidence(stage: Stage, part: Part, film: Footage, begin: int, end: int, rest: float) -> list[int]:
-    """The frames that show the step being carried out."""
+    """The frames that show the step being carried out; of a move into a box those that show into which."""
     wanted = {"lift": ("up",), "press": ("down",), "tap": ("touched",)}.get(part.deed.kind)
+    boxes = stage.boxes if part.goal is None else [part.goal] if part.goal.within is not None else []
     found = []
     for frame in range(begin, end):
         shot = film.shots[frame]
         if wanted is None:
-            shows = shot.lamp is not None if part.deed.kind == "watch" else shot.held is not None
+            over = not boxes or any(stage.is_over(box.at, shot) for box in boxes)
+            shows = shot.lamp is not None if part.deed.kind == "watch" else shot.held is not None and over
         else:
             shows = stage.sight(part, shot, rest).state in wanted
         if shows:

@@ -169,7 +169,7 @@ class Stage:
                 return Sight(f"{bare(part.deed.what)}: {state}", state=state)
             case "tap":
                 assert part.thing is not None
-                state = "touched" if self._over(part.thing.at, shot) and shot.gripper[2] < _LOW else "free"
+                state = "touched" if self.is_over(part.thing.at, shot) and shot.gripper[2] < _LOW else "free"
                 return Sight(f"{bare(part.deed.what)}: {state}", state=state)
             case "watch":
                 state = shot.lamp or "dark"
@@ -195,8 +195,8 @@ class Stage:
         """What stands there. The inside of a box cannot be seen: what is in it is known where the hand is seen over it, having
         just let go, or was seen over it with the thing in one of the frames `before`."""
         if place.within is not None:
-            over = self._over(place.at, shot) or any(
-                one.held == subject.name and self._over(place.at, one) for one in before
+            over = self.is_over(place.at, shot) or any(
+                one.held == subject.name and self.is_over(place.at, one) for one in before
             )
             return thing_word(subject) if over and self._inside(subject, place, shot) else "not seen"
         there = [thing for thing in self.movable if self._stands(thing, place, shot)]
@@ -259,11 +259,12 @@ class Stage:
 
     def _nearest_box(self, subject: Thing, shot: Shot, before: Sequence[Shot]) -> Place | None:
         for place in self.boxes:
-            if self.content(place, shot, subject, before) != "not seen" or self._over(place.at, shot):
+            if self.content(place, shot, subject, before) != "not seen" or self.is_over(place.at, shot):
                 return place
         return None
 
-    def _over(self, at: Sequence[float], shot: Shot) -> bool:
+    def is_over(self, at: Sequence[float], shot: Shot) -> bool:
+        """The hand."""
         return max(abs(shot.gripper[0] - at[0]), abs(shot.gripper[1] - at[1])) < _OVER
 
 
