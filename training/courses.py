@@ -17,8 +17,9 @@ WORDS = (
 )
 # Mostly the Verifier, and of the rest as much as keeps it.
 VERIFIER = (
-    ("dense", False, 32, 0.10, 0.06), ("verify", False, 5, 0.50, 0.60), ("verify", True, 12, 0.02, 0.02), ("survey", False, 14, 0.12, 0.10),
-    ("first", False, 6, 0.08, 0.08), ("first", True, 10, 0.10, 0.06), ("next", False, 8, 0.06, 0.06), ("review", True, 8, 0.02, 0.02),
+    ("dense", False, 32, 0.10, 0.04), ("verify", False, 5, 0.46, 0.54), ("verify", True, 12, 0.02, 0.02), ("survey", False, 14, 0.10, 0.06),
+    ("first", False, 6, 0.07, 0.08), ("first", True, 10, 0.05, 0.05), ("next", False, 8, 0.06, 0.06), ("next", True, 8, 0.14, 0.14),
+    ("review", True, 8, 0.01, 0.01),
 )  # fmt: skip
 # Mostly the Orienter's first look, and of the rest as much as keeps it.
 ORIENTER = (

@@ -16,19 +16,20 @@ from training.films import Dice, Films
 from training.footage import Footage, training_script
 from training.paint import shuffled, told_in
 
-# Of these the plan names places or counts that have to be looked up; the others are learned soon.
-_LOOKED_UP = ("S3", "S3", "S7", "Q1", "Q2", "Q5", "Q6", "R2", "R3")
+# By kind of sample the tasks in which something has to be looked up: places and counts of a plan, what to do next in what was seen.
+DRAFTED = {"first": ("S3", "S3", "S7", "Q1", "Q2", "Q5", "Q6", "R2", "R3"), "next": ("S8", "S8", "S7", "S4")}
 _SHARE = 0.65
 _FIRST_SEED, _LAST_SEED = 1_000_000, 9_000_000
 _NOTHING = np.zeros((1, 0, 0), np.uint8)
 
 
-def drafts(dice: Dice, count: int) -> Films:
-    return Films([_draft(dice) for _ in range(count)])
+def drafts(dice: Dice, count: int, looked_up: tuple[str, ...]) -> Films:
+    """Two thirds of them of tasks in which something has to be looked up."""
+    return Films([_draft(dice, looked_up) for _ in range(count)])
 
 
-def _draft(dice: Dice) -> Footage:
-    tasks = _LOOKED_UP if dice.random() < _SHARE else tuple(TASKS)
+def _draft(dice: Dice, looked_up: tuple[str, ...]) -> Footage:
+    tasks = looked_up if dice.random() < _SHARE else tuple(TASKS)
     script = training_script(tasks[dice.integers(len(tasks))], int(dice.integers(_FIRST_SEED, _LAST_SEED)))
     return draft_of(told_in(shuffled(dice), script))
 

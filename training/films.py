@@ -65,7 +65,9 @@ class Films:
                     self.by_kind.setdefault(kind, []).append((number, step))
 
     def begin(self, number: int, step: int) -> int:
-        return self.films[number].ends[step - 1] if step else 0
+        """Of a draft its only moment."""
+        ends = self.films[number].ends
+        return ends[step - 1] if step and ends else 0
 
     def nearest(self, number: int, frame: int) -> int:
         """The picture at that frame, or the next one before it."""

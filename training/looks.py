@@ -17,7 +17,7 @@ import torch
 
 from training.batch import Batch, Scribe, made, pictures_of
 from training.checkpoint import states_of
-from training.drafts import drafts
+from training.drafts import DRAFTED, drafts
 from training.features import Fresh
 from training.films import Films
 from training.footage import is_tuning, load
@@ -61,7 +61,7 @@ def main() -> int:
         dice = np.random.default_rng(3)
         marks: dict[str, list[float]] = {}
         for _ in range(given.count):
-            source = drafts(dice, 1) if kind == "first" and text else films
+            source = drafts(dice, 1, DRAFTED[kind]) if text and kind in DRAFTED else films
             batch = made([SAMPLERS[kind](source, dice, text=text)], scribe, model)
             with torch.no_grad():
                 seen = features.of(batch.frames) if batch.frames else (None, None)

@@ -20,6 +20,7 @@ from training.wording import Wording, unrelated, wordings
 MAX_STEPS = 32
 _LOST = 0.14  # of first looks at what an instruction does not fit
 _OURS = 0.6  # of these that are asked for something of our world
+_LOOKED_UP = 0.6  # of next steps, where there are such, that have to be looked up in the memory
 
 
 @dataclass(slots=True)
@@ -128,6 +129,8 @@ def _remembered(films: Films, number: int, task: Task, count: int) -> tuple[Fact
             text = fact_of(stage, part, film, films.begin(number, pick), film.ends[pick])
         else:
             seen = ""
+            if part.deed.kind == "move":  # a box that is not said is known once it was used
+                part = replace(part, deed=replace(part.deed, goal=stage.deeds[pick].goal))
             if part.deed.kind == "lift" and part.thing is not None:
                 seen = stage.beneath(part.thing, film.shots[films.begin(number, pick)])
             elif part.deed.kind == "watch":
@@ -137,6 +140,14 @@ def _remembered(films: Films, number: int, task: Task, count: int) -> tuple[Fact
     return tuple(facts)
 
 
+def _done(task: Task, dice: Dice) -> int:
+    """How many steps are."""
+    found_out = [at for at in range(1, len(task.planned)) if task.told[at] != task.planned[at]]
+    if found_out and dice.random() < _LOOKED_UP:
+        return int(dice.choice(found_out))
+    return int(dice.integers(1, len(task.planned)))
+
+
 def next_step(films: Films, dice: Dice, *, text: bool) -> Sample:
     number = int(dice.integers(len(films.films)))
     film, stage = films.films[number], films.stages[number]
@@ -144,7 +155,7 @@ def next_step(films: Films, dice: Dice, *, text: bool) -> Sample:
         task = task_of(stage, wordings(film.script, dice))
         if len(task.planned) > 1:
             break
-    plan, done = plan_of(task), int(dice.integers(1, len(task.planned)))
+    plan, done = plan_of(task), _done(task, dice)
     memory = _remembered(films, number, task, done)
     frames: list[Frame] = []
     if not text:

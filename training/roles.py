@@ -26,7 +26,7 @@ from training.checkpoint import states_of, visual_of
 from training.courses import COURSES
 from training.crew import Crew, launched
 from training.dense import DenseHeads
-from training.drafts import drafts
+from training.drafts import DRAFTED, drafts
 from training.examine import examine
 from training.features import Fresh, Live
 from training.films import Films, Sample
@@ -156,8 +156,8 @@ class Lesson:
         films = self.material.doors if outside else self.material.films
         strange = kind == "first" and self.choose.random() < _STRANGE
         films = self.material.strangers if strange and self.material.strangers.films else films
-        if kind == "first" and text:
-            films = drafts(self.dice, 2 * count)
+        if text and kind in DRAFTED:
+            films = drafts(self.dice, 2 * count, DRAFTED[kind])
         window = self.choose.random()
         if kind == "dense":
             loss, told = self._labels(count)

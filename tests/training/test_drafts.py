@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ for needed in ("torch", "transformers", "mujoco"):
 
 from performed import played
 
-from training.drafts import draft_of, drafts
-from training.orienter_samples import first_look
+from training.drafts import DRAFTED, draft_of, drafts
+from training.orienter_samples import first_look, next_step
 from training.stage import Stage, objects
 
 
@@ -26,7 +27,7 @@ def test_it_shows_what_a_film_begins_with(task: str) -> None:
 
 def test_plans_name_only_what_is_on_their_table() -> None:
     dice = np.random.default_rng(3)
-    films = drafts(dice, 60)
+    films = drafts(dice, 60, DRAFTED["first"])
     asked = [first_look(films, dice, text=True) for _ in range(200)]
     planned = [json.loads(sample.reply) for sample in asked if sample.case != "lost"]
     assert len(planned) > 100
@@ -39,5 +40,24 @@ def test_plans_name_only_what_is_on_their_table() -> None:
 
 def test_no_two_batches_have_the_same_tables() -> None:
     dice = np.random.default_rng(0)
-    first, second = ({film.key for film in drafts(dice, 20).films} for _ in range(2))
+    first, second = ({film.key for film in drafts(dice, 20, DRAFTED["first"]).films} for _ in range(2))
     assert not first & second
+
+
+def test_what_to_do_next_is_in_the_memory() -> None:
+    """Of S8 the cover that was seen to hide the block; of S7 the box that was used, or the one that was not."""
+    dice = np.random.default_rng(5)
+    films = drafts(dice, 80, DRAFTED["next"])
+    found = 0
+    for sample in (next_step(films, dice, text=True) for _ in range(300)):
+        text, said = str(sample.question.parts[0]), json.loads(sample.reply)["subtask"].removesuffix(".")  # type: ignore[union-attr]
+        memory = re.findall(r'^- when step \d+ was completed: "(.*)"$', text, re.MULTILINE)
+        if sample.case == "S8" and (wanted := re.search(r"that hides the (\w+ block)", text)) and "in front of" in said:
+            hiding = [line.split(":")[0] for line in memory if line.endswith(f", {wanted[1]} under it")]
+            assert set(hiding) == {said.split("in front of the ")[1]}
+            found += 1
+        elif sample.case == "S7" and (box := re.search(r"into the ((?:left|right) gray box)", said)):
+            used = [re.findall(r"(\w+ gray box): \w+ block", line) for line in memory]
+            assert ([box[1]] in used) == (len(memory) == 2)
+            found += 1
+    assert found > 30

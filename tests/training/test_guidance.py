@@ -14,7 +14,7 @@ import torch
 from performed import played
 
 from training.batch import Scribe, made, pictures_of
-from training.drafts import drafts
+from training.drafts import DRAFTED, drafts
 from training.films import Films
 from training.footage import HAND
 from training.guidance import FILLED, REPEATED, Guide, loss_of_guide, loss_of_words, read
@@ -59,7 +59,7 @@ def test_what_is_read_off_a_button_and_a_list() -> None:
 
 def test_a_word_is_repeated_from_an_earlier_one_and_never_from_what_is_read(scribe: Scribe, model: Tiny) -> None:
     dice = np.random.default_rng(1)
-    samples = [recall(dice), first_look(drafts(dice, 4), dice, text=True), recall(dice)]
+    samples = [recall(dice), first_look(drafts(dice, 4, DRAFTED["first"]), dice, text=True), recall(dice)]
     batch = made(samples, scribe, model)
     assert {row for row, _ in batch.guide.repeats} >= {0, 2}
     words = set()

@@ -83,7 +83,7 @@ def test_what_went_into_a_box_is_known_only_where_the_hand_was_seen_over_it(step
     rest = rest_of(part, film.shots, begin)
     held = [frame for frame in range(begin, end) if film.shots[frame].held is not None]
     way, over = held[len(held) // 2], evidence(stage, part, film, begin, end, rest)[0]
-    later = film.shots[min(end + 25, (film.ends + [len(film.shots)])[step + 1] - 1)]
+    later = film.shots[min(end + 25, [*film.ends, len(film.shots)][step + 1] - 1)]
     assert judge(stage, part, film.shots[begin], film.shots[over], later, rest).verdict == "done"
     judged = judge(stage, part, film.shots[begin], film.shots[way], later, rest)
     assert judged.verdict == "not_done"
