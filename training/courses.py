@@ -18,13 +18,13 @@ WORDS = (
 # Mostly the Verifier, and of the rest as much as keeps it.
 VERIFIER = (
     ("dense", False, 32, 0.10, 0.04), ("verify", False, 5, 0.46, 0.54), ("verify", True, 12, 0.02, 0.02), ("survey", False, 14, 0.10, 0.06),
-    ("first", False, 6, 0.07, 0.08), ("first", True, 10, 0.05, 0.05), ("next", False, 8, 0.06, 0.06), ("next", True, 8, 0.14, 0.14),
+    ("first", False, 6, 0.10, 0.12), ("first", True, 10, 0.03, 0.03), ("next", False, 8, 0.18, 0.14), ("next", True, 8, 0.06, 0.04),
     ("review", True, 8, 0.01, 0.01),
 )  # fmt: skip
-# Mostly the Orienter's first look, and of the rest as much as keeps it.
+# Mostly the Orienter's first look and the Verifier, and of the rest as much as keeps it.
 ORIENTER = (
-    ("first", False, 6, 0.40, 0.35), ("first", True, 10, 0.08, 0.06), ("verify", False, 5, 0.34, 0.42), ("survey", False, 14, 0.06, 0.06),
-    ("next", False, 8, 0.08, 0.08), ("review", True, 8, 0.02, 0.02), ("recall", True, 16, 0.02, 0.01),
+    ("dense", False, 32, 0.06, 0.04), ("first", False, 6, 0.30, 0.28), ("first", True, 10, 0.05, 0.04), ("verify", False, 5, 0.42, 0.48),
+    ("survey", False, 14, 0.06, 0.06), ("next", False, 8, 0.04, 0.03), ("next", True, 8, 0.05, 0.05), ("review", True, 8, 0.02, 0.02),
 )  # fmt: skip
 CLIPS = (("clip", False, 0, 1.0, 1.0),)  # for a decoder of their own
 COURSES = {"all": MIX, "words": WORDS, "verifier": VERIFIER, "orienter": ORIENTER, "clips": CLIPS}

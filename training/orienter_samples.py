@@ -12,6 +12,7 @@ from compass_edge.roles import orienter
 from compass_edge.sim.deed import Deed
 from compass_edge.sim.shot import Shot
 from compass_edge.sim.subtasks import BLINKS, outcomes_of, told
+from training.drafts import DRAFTED, drafts
 from training.films import NO_IMAGE, TAU, Dice, Films, Frame, Sample
 from training.memory import fact_of, imagined_fact
 from training.stage import Stage, objects
@@ -21,6 +22,7 @@ MAX_STEPS = 32
 _LOST = 0.14  # of first looks at what an instruction does not fit
 _OURS = 0.6  # of these that are asked for something of our world
 _LOOKED_UP = 0.6  # of next steps, where there are such, that have to be looked up in the memory
+_UNTOLD = 0.6  # of next steps that are asked for with a picture that cannot tell
 
 
 @dataclass(slots=True)
@@ -149,6 +151,17 @@ def _done(task: Task, dice: Dice) -> int:
 
 
 def next_step(films: Films, dice: Dice, *, text: bool) -> Sample:
+    """What was found out is in the memory. Who knows a film by its picture knows what comes next without reading: most of the time
+    the words are a draft's, and the picture is of any moment of another episode of its task."""
+    if text or dice.random() >= _UNTOLD:
+        return _next_step(films, dice, pictured=not text)
+    sample = _next_step(drafts(dice, 1, DRAFTED["next"]), dice, pictured=False)
+    alike = [number for number, film in enumerate(films.films) if film.script.task == sample.case]
+    number = int(dice.choice(alike or len(films.films)))
+    return replace(sample, frames=[(number, int(dice.integers(len(films.films[number].frames))))])
+
+
+def _next_step(films: Films, dice: Dice, *, pictured: bool) -> Sample:
     number = int(dice.integers(len(films.films)))
     film, stage = films.films[number], films.stages[number]
     while True:
@@ -158,7 +171,7 @@ def next_step(films: Films, dice: Dice, *, text: bool) -> Sample:
     plan, done = plan_of(task), _done(task, dice)
     memory = _remembered(films, number, task, done)
     frames: list[Frame] = []
-    if not text:
+    if pictured:
         pick = task.wording.picks[min(done, len(task.wording.picks)) - 1]
         frames = [(number, films.nearest(number, film.ends[pick] + int(dice.integers(0, 5))))]
     flagged = replace(plan, steps=tuple(replace(step, satisfied=at < done) for at, step in enumerate(plan.steps)))

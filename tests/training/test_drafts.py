@@ -14,6 +14,7 @@ for needed in ("torch", "transformers", "mujoco"):
 from performed import played
 
 from training.drafts import DRAFTED, draft_of, drafts
+from training.films import Films
 from training.orienter_samples import first_look, next_step
 from training.stage import Stage, objects
 
@@ -61,3 +62,15 @@ def test_what_to_do_next_is_in_the_memory() -> None:
             assert ([box[1]] in used) == (len(memory) == 2)
             found += 1
     assert found > 30
+
+
+def test_a_picture_does_not_tell_what_to_do_next() -> None:
+    """One film of S8 hides its blocks in one way; asked about it, the cover is every one of the three."""
+    dice, films = np.random.default_rng(2), Films([played("S8"), played("S7")])
+    asked = [next_step(films, dice, text=False) for _ in range(250)]
+    assert all(len(sample.frames) == 1 for sample in asked)
+    own = [sample for sample in asked if sample.case in ("S7", "S8")]
+    assert all(films.films[sample.frames[0][0]].script.task == sample.case for sample in own)
+    said = [json.loads(sample.reply)["subtask"] for sample in own if sample.case == "S8"]
+    covers = {found[1] for text in said if (found := re.search(r"in front of the (\w+) (\w+ )?cover", text))}
+    assert covers == {"leftmost", "middle", "rightmost"}
