@@ -5,7 +5,8 @@ It must show the step being carried out: a button is down for two frames of a fi
 come when it shows itself. Without such numbers it is half way in time, and for a brief interaction where P's curve rose most.
 
 V may have been shown the wrong moment: after each rejection it is another frame, ever further from the first in time, earlier ones
-first. Those whose scores are next nearest are no help: they lie together, where P's curve is flat.
+first; of a lasting state every other frame first, because neighbours show the same. Those whose scores are next nearest are no
+help: they lie together, where P's curve is flat.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from compass_edge.loop.plan import Completion
 if TYPE_CHECKING:
     from compass_edge.loop.active import Scored
 _LATE = 2.5  # times as far off
+_STRIDE = 2  # ticks from one frame that is shown of a lasting state to the next: what is brief may be seen in one alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class MiddleRule:
         if aim is not None:
             places = range(len(between))
             nearest = min(places, key=lambda at: (off(between[at].score, aim), -at))
-            around = sorted(places, key=lambda at: (abs(at - nearest), at > nearest))
+            stride = _STRIDE if completion == "lasting" else 1
+            around = sorted(places, key=lambda at: (abs(at - nearest) % stride, abs(at - nearest), at > nearest))
             return between[around[min(rejections, len(around) - 1)]].frame
         if completion != "brief":
             return between[len(between) // 2].frame

@@ -87,6 +87,13 @@ class TestDuring:
         tried = [rule.choose(between, "brief", rejections).seq // 10 for rejections in range(9)]
         assert tried == [4, 3, 5, 2, 6, 1, 7, 7, 7]
 
+    def test_of_a_lasting_state_every_other_frame_first(self) -> None:
+        """Neighbours show the same: a thing is in the hand for many frames."""
+        between = after(IN_FLIGHT, scored(1, 0.2, 0.4, 0.6, 0.91, 0.92, 0.92, 0.92)).the_step.clip
+        rule = MiddleRule(lasting=0.9)
+        tried = [rule.choose(between, "lasting", rejections).seq // 10 for rejections in range(9)]
+        assert tried == [4, 2, 6, 3, 5, 1, 7, 7, 7]
+
     @pytest.mark.parametrize(
         ("values", "said"),
         [({"brief": 2}, "a score above 0"), ({"early": 1}, "no setting 'middle.early'")],
