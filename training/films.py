@@ -18,7 +18,7 @@ TAU = 0.9  # of questions with the expected transition: without it nobody could 
 # How often a kind of step is shown: moves are of many kinds, lifts and lamps are learned soon.
 _OFTEN = {"move": 3.0, "press": 2.0, "tap": 1.5, "lift": 1.5, "watch": 0.5}
 # Where the Verifier last went wrong on tuning seeds (training.quiz).
-STUBBORN = frozenset(("S2", "S3", "S4", "S7", "Q3", "Q6", "R2", "R6"))
+STUBBORN = frozenset(("S3", "S4", "S7", "Q3", "Q6", "Q8", "R2", "R6", "R8"))
 _HARD = 0.5  # of steps, where there are such, that are of hard tasks
 NO_IMAGE = Image("")  # a sample names its frames: a film and the place of a picture in it
 Frame = tuple[int, int]

@@ -38,9 +38,11 @@ def judge(stage: Stage, part: Part, start: Shot, during: Shot, candidate: Shot, 
         return Judgement(first.text, middle.text, last.text, change, "done" if done else "not_done")
     if deed.kind == "lift":
         last = stage.sight(part, candidate, rest, middle.goal if middle.state == "up" else "")
-        done = first.state == "down" == last.state and middle.state == "up" and first.origin == last.origin
+        # A step begins where the one before was accepted: what has just been put down may still be gripped there.
+        rested, same = first.state in ("down", "gripped"), first.state == "gripped" or first.origin == last.origin
+        done = rested and last.state == "down" and middle.state == "up" and same
         change = "up and down again" if done else last.state if last.state != "down" else "none"
-        if last.state == "down" and first.origin != last.origin:
+        if last.state == "down" and not same:
             change = "moved"
         return Judgement(first.text, middle.text, last.text, change, "done" if done else "not_done")
     assert part.thing is not None

@@ -41,6 +41,21 @@ def test_every_step_is_done_at_its_end_and_not_before(task: str) -> None:
             assert judge(stage, part, film.shots[begin], during, during, rest).verdict == "not_done"
 
 
+@pytest.mark.parametrize("task", ["R4", "R6", "R8"])
+def test_a_lift_that_begins_while_the_one_before_is_let_go_of_is_done(task: str) -> None:
+    film, step = played(task), 1
+    stage, begin, end = Stage(film.script), film.ends[0], film.ends[1]
+    part = stage.part(step)
+    rest = rest_of(part, film.shots, begin)
+    during = film.shots[evidence(stage, part, film, begin, end, rest)[0]]
+    start = film.shots[begin - 1]
+    judged = judge(stage, part, start, during, film.shots[end], rest)
+    assert judged.start.endswith("gripped")
+    assert judged.verdict == "done"
+    assert judge(stage, part, start, start, film.shots[end], rest).verdict == "not_done", "it was never up"
+    assert judge(stage, part, start, during, start, rest).verdict == "not_done", "it is not yet let go of"
+
+
 @pytest.mark.parametrize("task", ["S2", "Q5", "Q6", "R2", "R7"])
 def test_nothing_else_is_done_by_it(task: str) -> None:
     film = played(task)
