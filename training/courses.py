@@ -17,7 +17,7 @@ WORDS = (
 )
 # Mostly the Verifier, and of the rest as much as keeps it.
 VERIFIER = (
-    ("dense", False, 32, 0.10, 0.04), ("verify", False, 5, 0.46, 0.54), ("verify", True, 12, 0.06, 0.04), ("survey", False, 14, 0.10, 0.06),
+    ("dense", False, 32, 0.10, 0.04), ("verify", False, 5, 0.46, 0.54), ("verify", True, 12, 0.20, 0.10), ("survey", False, 14, 0.10, 0.06),
     ("first", False, 6, 0.10, 0.12), ("first", True, 10, 0.03, 0.03), ("next", False, 8, 0.18, 0.14), ("next", True, 8, 0.06, 0.04),
     ("review", True, 8, 0.01, 0.01),
 )  # fmt: skip

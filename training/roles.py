@@ -51,7 +51,7 @@ _LABELS = 4.0  # weight of the tower's labels: a mean over all classes, of which
 _POINTING = 0.5  # weight of which cells a sentence is about
 _GUIDANCE = 1.0  # weight of where to look
 _OUTSIDE = 0.5  # of first looks that are at openings, not at films
-_STRANGE = 0.06  # of first looks that are at other places
+_STRANGE = 0.02  # of first looks that are at other places
 
 
 class Lesson:

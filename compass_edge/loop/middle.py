@@ -5,7 +5,7 @@ It must show the step being carried out: a button is down for two frames of a fi
 come when it shows itself. Without such numbers it is half way in time, and for a brief interaction where P's curve rose most.
 
 V may have been shown the wrong moment: after each rejection it is another frame, ever further from the first in time, earlier ones
-first; of a lasting state every other frame first, because neighbours show the same. Those whose scores are next nearest are no
+first; of a lasting state every fourth frame first, because neighbours show the same. Those whose scores are next nearest are no
 help: they lie together, where P's curve is flat.
 """
 
@@ -22,7 +22,7 @@ from compass_edge.loop.plan import Completion
 if TYPE_CHECKING:
     from compass_edge.loop.active import Scored
 _LATE = 2.5  # times as far off
-_STRIDE = 2  # ticks from one frame that is shown of a lasting state to the next: what is brief may be seen in one alone
+_STRIDE = 4  # ticks from one frame that is shown of a lasting state to the next: what is brief may be seen in one alone
 
 
 @dataclass(frozen=True, slots=True)
