@@ -24,7 +24,7 @@ def models() -> Models:
     return tiny.models(threads=2)
 
 
-# Measured: 0.8, 0.5, 0.5.
+# Measured: 0.4, 0.8, 0.7.
 @pytest.mark.parametrize(("task", "seed", "most"), [("S3", 0, 1.5), ("Q6", 0, 1.5), ("X1", SEED, 1.5)])
 def test_the_loop_is_as_near_to_the_truth_as_it_was(
     models: Models, task: str, seed: int, most: float, tmp_path: Path
