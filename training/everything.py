@@ -37,7 +37,7 @@ def main() -> int:
     )
     parser.add_argument("--steps", type=int, default=TOWER_STEPS, help="of the tower alone")
     parser.add_argument(
-        "--half", action="store_true", help="multiply in bfloat16 there: nearly twice as fast where a CPU has it"
+        "--half", action="store_true", help="multiply in bfloat16 there: faster where a CPU has it (README)"
     )
     parser.add_argument(
         "--films", type=int, default=FILMS_A_TASK, help="training films of each task, and stills in proportion"

@@ -223,9 +223,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=120.0, help="how long the course is")
     parser.add_argument("--rate", type=float, default=1.2e-3)
     parser.add_argument("--hold", type=float, default=0.35, help="the share of the course at the full rate")
-    parser.add_argument(
-        "--half", action="store_true", help="multiply in bfloat16: nearly twice as fast where a CPU has it"
-    )
+    parser.add_argument("--half", action="store_true", help="multiply in bfloat16: faster where a CPU has it (README)")
     parser.add_argument(
         "--course", choices=COURSES, default="all", help="everything of O and V, words alone, mostly V, or P's clips"
     )

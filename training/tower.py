@@ -146,9 +146,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--crew", type=int, default=2)
-    parser.add_argument(
-        "--half", action="store_true", help="multiply in bfloat16: nearly twice as fast where a CPU has it"
-    )
+    parser.add_argument("--half", action="store_true", help="multiply in bfloat16: faster where a CPU has it (README)")
     parser.add_argument("--start", type=Path, help="a tower to go on with")
     parser.add_argument(
         "--anchor", type=float, default=0.0, help="weight of staying what --start was, in features and taps"
