@@ -51,7 +51,6 @@ _LABELS = 4.0  # weight of the tower's labels: a mean over all classes, of which
 _POINTING = 0.5  # weight of which cells a sentence is about
 _GUIDANCE = 1.0  # weight of where to look
 _OUTSIDE = 0.5  # of first looks that are at openings, not at films
-_STRANGE = 0.02  # of first looks that are at other places
 
 
 class Lesson:
@@ -154,7 +153,7 @@ class Lesson:
         kind, text, count, *_ = self.mix[self.choose.choice(len(self.mix), p=chances / chances.sum())]
         outside = kind == "first" and self.choose.random() < _OUTSIDE
         films = self.material.doors if outside else self.material.films
-        strange = kind == "first" and self.choose.random() < _STRANGE
+        strange = kind == "first" and self.choose.random() < self.given.strange
         films = self.material.strangers if strange and self.material.strangers.films else films
         if text and kind in DRAFTED:
             films = drafts(self.dice, 2 * count, DRAFTED[kind])
@@ -230,6 +229,7 @@ def main() -> int:
     parser.add_argument("--still", action="store_true", help="the tower stays as it is: it is everyone's")
     parser.add_argument("--grown", action="store_true", help="only the heads learn that START does not have yet")
     parser.add_argument("--tower", type=Path, help="whose tower is taken instead of START's")
+    parser.add_argument("--strange", type=float, default=0.15, help="of first looks that are at other places")
     parser.add_argument("--every", type=int, default=1000, help="steps from one examination to the next; 0: none")
     parser.add_argument("--crew", type=int, default=2)
     parser.add_argument("--rank", type=int, default=-1)

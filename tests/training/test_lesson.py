@@ -20,6 +20,7 @@ from compass_edge.sim.gl import choose_gl
 from training import examine, plot, roles
 from training.checkpoint import states_of
 from training.courses import COURSES
+from training.films import Films
 from training.footage import film
 from training.model import HEAD
 from training.roles import Lesson
@@ -53,6 +54,7 @@ def given(work: Path, out: Path, **options: Any) -> Namespace:
         "still": False,
         "grown": False,
         "tower": None,
+        "strange": 0.15,
         "every": 0,
     }
     paths = {
@@ -85,6 +87,21 @@ def test_every_kind_of_sample_is_learned(work: Path, tmp_path: Path, kind: tuple
     assert name == kind[0] + " text" * kind[1]
     assert 0 <= told <= 1 or kind[0] == "dense"
     assert changed(*((tower, parts(lesson)[0]) if kind[0] == "dense" else (rest, parts(lesson)[1])))
+
+
+@pytest.mark.parametrize("strange", [0.0, 1.0])
+def test_first_looks_are_at_other_places_as_often_as_it_is_said(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strange: float
+) -> None:
+    lesson = Lesson(given(work, tmp_path / "out.pt", strange=strange))
+    lesson.mix = [("first", False, 2, 1.0, 1.0)]
+    lesson.material.strangers = Films(lesson.material.doors.films)
+    looked: list[Films] = []
+    drawn = roles.drawn
+    monkeypatch.setattr(roles, "drawn", lambda films, *rest: looked.append(films) or drawn(films, *rest))
+    for _ in range(3):
+        lesson.take_step()
+    assert [films is lesson.material.strangers for films in looked] == [strange == 1.0] * 3
 
 
 def test_the_tower_of_clips_stays_as_it_is(work: Path, tmp_path: Path) -> None:
