@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-for needed in ("mujoco", "av"):
+for needed in ("torch", "mujoco", "av"):
     pytest.importorskip(needed)
 
 from compass_edge.errors import UsageError
